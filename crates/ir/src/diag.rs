@@ -1,0 +1,56 @@
+//! Diagnostics: what a rule found, where, and what to do about it.
+
+use std::fmt;
+
+use hadal_isa::table::Confidence;
+
+use crate::program::Pos;
+
+/// One broken rule.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Violation {
+    /// Stable code, for example `V-211`.
+    pub code: &'static str,
+    /// Core the program belongs to.
+    pub core: usize,
+    /// Index of the instruction in its program; `None` for program-wide rules.
+    pub instr: Option<usize>,
+    /// Name of the instruction or location concerned.
+    pub subject: String,
+    /// Operand concerned, by its name in the interchange form.
+    pub operand: Option<&'static str>,
+    /// One line with the offending values.
+    pub text: String,
+    /// What to do.
+    pub remedy: String,
+    /// How well the rule is proven.
+    pub confidence: Confidence,
+    /// Where in the source, if known.
+    pub pos: Option<Pos>,
+}
+
+impl fmt::Display for Violation {
+    /// `error[CODE]: text`, then the place and the remedy, one a line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "error[{}]: {}", self.code, self.text)?;
+        f.write_str("\n  --> ")?;
+        if let Some(pos) = &self.pos {
+            write!(f, "{pos}: ")?;
+        }
+        if self.core > 0 {
+            write!(f, "core {}: ", self.core)?;
+        }
+        f.write_str(&self.subject)?;
+        if let Some(op) = self.operand {
+            write!(f, ", operand {op}")?;
+        }
+        write!(f, "\n  = help: {}", self.remedy)?;
+        match self.confidence {
+            Confidence::Assumed => {
+                f.write_str("\n  = note: this rule is assumed, not proven by the references")
+            }
+            Confidence::Inferred => f.write_str("\n  = note: this rule is inferred from the references"),
+            _ => Ok(()),
+        }
+    }
+}
