@@ -1,0 +1,357 @@
+//! Gathering operands out of memory and scattering results into it.
+
+use super::{Dim, Machine, Store, View};
+use crate::error::{Fault, OperandFault};
+use crate::options::Uninit;
+
+/// Most bytes of one operand in SBUF or PSUM: twice the largest SBUF, as repeated elements count.
+const ON_CHIP_LIMIT: u64 = 64 << 20;
+/// Most bytes of one operand in DRAM.
+const DRAM_OPERAND_LIMIT: u64 = 1 << 30;
+/// Most separate pieces of one row of an operand.
+const PIECE_LIMIT: u64 = 1 << 22;
+
+/// Contiguous pieces of an operand in one partition (in DRAM, of the whole operand), relative to its first
+/// byte, in the order of the elements.
+struct Pieces {
+    starts: Vec<i64>,
+    len: usize,
+}
+
+impl View {
+    /// Bytes of the whole operand.
+    fn size(&self) -> Result<usize, OperandFault> {
+        let bytes = self.elements().saturating_mul(self.dtype.bytes() as u64);
+        let limit = if matches!(self.store, Store::Dram(_)) { DRAM_OPERAND_LIMIT } else { ON_CHIP_LIMIT };
+        if bytes > limit {
+            let what = "an operand".to_owned();
+            return Err(Fault::TooLarge { what, bytes, limit }.on(self.operand));
+        }
+        Ok(usize::try_from(bytes).unwrap_or(usize::MAX))
+    }
+
+    /// Fuses what is contiguous and lists the pieces.
+    fn pieces(&self) -> Result<Pieces, OperandFault> {
+        self.size()?;
+        if self.elements() == 0 {
+            return Ok(Pieces { starts: Vec::new(), len: 0 });
+        }
+        let size = self.dtype.bytes() as i64;
+        let mut len = size;
+        let row = self.row_step.map(|step| Dim { step, num: self.rows });
+        let dims: Vec<Dim> = row.into_iter().chain(self.dims.iter().copied()).collect();
+        let mut outer = dims.as_slice();
+        while let Some((last, rest)) = outer.split_last() {
+            if last.num != 1 && last.step.checked_mul(size) != Some(len) {
+                break;
+            }
+            len = len.saturating_mul(i64::try_from(last.num).unwrap_or(i64::MAX));
+            outer = rest;
+        }
+        let count = outer.iter().fold(1u64, |n, d| n.saturating_mul(d.num));
+        if count > PIECE_LIMIT {
+            let what = "the pieces of an operand's row".to_owned();
+            return Err(Fault::TooLarge { what, bytes: count, limit: PIECE_LIMIT }.on(self.operand));
+        }
+        let mut starts = vec![0i64];
+        for &Dim { step, num } in outer {
+            let step = step.saturating_mul(size);
+            let mut next = Vec::with_capacity(starts.len().saturating_mul(num as usize));
+            for &s in &starts {
+                next.extend((0..num as i64).map(|i| s.saturating_add(step.saturating_mul(i))));
+            }
+            starts = next;
+        }
+        Ok(Pieces { starts, len: usize::try_from(len).unwrap_or(usize::MAX) })
+    }
+
+    /// Partition of a row.
+    fn partition_of(&self, row: u64) -> i64 {
+        let row = i64::try_from(row).unwrap_or(i64::MAX);
+        self.partition.saturating_add(self.partition_step.saturating_mul(row))
+    }
+}
+
+impl Machine {
+    fn out_of_range(&self, view: &View, partition: i64, offset: i64) -> OperandFault {
+        let (partitions, bytes) = self.plane(view.store).map_or((0, 0), |p| (p.rows(), p.width()));
+        Fault::OutOfRange { space: self.store_name(view.store), partition, offset, partitions, bytes }
+            .on(view.operand)
+    }
+
+    /// Calls `f` with every piece of an operand in element order: (row of the plane, byte, bytes done so far,
+    /// length), after checking that the piece lies inside the memory.
+    fn walk(
+        &self,
+        view: &View,
+        mut f: impl FnMut(usize, usize, usize, usize) -> Result<(), OperandFault>,
+    ) -> Result<(), OperandFault> {
+        let pieces = view.pieces()?;
+        if pieces.starts.is_empty() {
+            return Ok(());
+        }
+        let mut done = 0;
+        let rows = if view.row_step.is_some() { view.rows.min(1) } else { view.rows };
+        for r in 0..rows {
+            let partition = view.partition_of(r);
+            for &s in &pieces.starts {
+                let at = view.offset.saturating_add(s);
+                let (Ok(row), Ok(offset)) = (usize::try_from(partition), usize::try_from(at)) else {
+                    return Err(self.out_of_range(view, partition, at));
+                };
+                let Some(plane) = self.plane(view.store) else {
+                    return Err(self.out_of_range(view, partition, at));
+                };
+                if !plane.holds(row, offset, pieces.len) {
+                    let first = if row < plane.rows() { offset.max(plane.width()) } else { offset };
+                    return Err(self.out_of_range(view, partition, i64::try_from(first).unwrap_or(i64::MAX)));
+                }
+                f(row, offset, done, pieces.len)?;
+                done += pieces.len;
+            }
+        }
+        Ok(())
+    }
+
+    /// Checks that every byte of an operand lies inside the memory, and its size is bounded.
+    pub(crate) fn check(&self, view: &View) -> Result<(), OperandFault> {
+        self.walk(view, |_, _, _, _| Ok(()))
+    }
+
+    /// Reads an operand: its containers, row by row.
+    pub(crate) fn gather(&self, view: &View, uninit: Uninit) -> Result<Vec<u8>, OperandFault> {
+        let mut out = Vec::with_capacity(view.size()?);
+        self.read_pieces(view, uninit, |_, piece| {
+            out.extend_from_slice(piece);
+            Ok(())
+        })?;
+        Ok(out)
+    }
+
+    /// Reads an operand widened to float32 into `out`, which becomes one value a logical element.
+    pub(crate) fn gather_f32(
+        &self,
+        view: &View,
+        uninit: Uninit,
+        out: &mut Vec<f32>,
+    ) -> Result<(), OperandFault> {
+        let (size, lanes) = (view.dtype.bytes(), view.dtype.lanes());
+        out.resize(view.size()? / size * lanes, 0.0);
+        self.read_pieces(view, uninit, |done, piece| {
+            let at = done / size * lanes;
+            match out.get_mut(at..at + piece.len() / size * lanes) {
+                Some(to) => Ok(hadal_num::widen(view.dtype, piece, to)?),
+                None => Err(self.out_of_range(view, view.partition, view.offset)),
+            }
+        })
+    }
+
+    /// Calls `f` with the bytes before and the bytes of every piece, never-written ones as `uninit` says.
+    fn read_pieces(
+        &self,
+        view: &View,
+        uninit: Uninit,
+        mut f: impl FnMut(usize, &[u8]) -> Result<(), OperandFault>,
+    ) -> Result<(), OperandFault> {
+        self.walk(view, |row, offset, done, len| {
+            let plane = self.plane(view.store);
+            let Some((plane, piece)) = plane.and_then(|p| Some((p, p.get(row, offset, len)?))) else {
+                return Err(self.out_of_range(view, row as i64, offset as i64));
+            };
+            let Some(missing) = plane.first_unwritten(row, offset, len) else { return f(done, piece) };
+            match uninit {
+                Uninit::Error => {
+                    let space = self.store_name(view.store);
+                    Err(Fault::Unwritten { space, partition: row, offset: missing }.on(view.operand))
+                }
+                // Bytes that were never written are stored as 0.
+                Uninit::Zero => f(done, piece),
+                Uninit::Nan => {
+                    let byte =
+                        |(i, b): (usize, &u8)| if plane.is_written(row, offset + i) { *b } else { 0xFF };
+                    f(done, &piece.iter().enumerate().map(byte).collect::<Vec<u8>>())
+                }
+            }
+        })
+    }
+
+    /// Reads an operand's bytes as stored together with, for each container, whether all of its bytes were
+    /// written.
+    pub(crate) fn gather_with_marks(&self, view: &View) -> Result<(Vec<u8>, Vec<bool>), OperandFault> {
+        let bytes = self.gather(view, Uninit::Zero)?;
+        let size = view.dtype.bytes();
+        let mut marks = Vec::with_capacity(bytes.len() / size);
+        let plane = self.plane(view.store);
+        self.walk(view, |row, offset, _, len| {
+            for at in (offset..offset + len).step_by(size) {
+                marks.push(plane.is_some_and(|p| p.first_unwritten(row, at, size).is_none()));
+            }
+            Ok(())
+        })?;
+        Ok((bytes, marks))
+    }
+
+    /// Writes an operand: its containers, row by row. Nothing is written unless all of it fits.
+    pub(crate) fn scatter(&mut self, view: &View, data: &[u8]) -> Result<(), OperandFault> {
+        if view.size()? != data.len() {
+            let got = format!("{} bytes", data.len());
+            let want = format!("{} bytes", view.size()?);
+            return Err(Fault::Shape { what: "result", got, want }.on(view.operand));
+        }
+        self.update(view, |done, piece| {
+            if let Some(from) = data.get(done..done + piece.len()) {
+                piece.copy_from_slice(from);
+            }
+        })
+    }
+
+    /// Changes an operand in place and marks it written: calls `f` with the bytes before and the bytes of
+    /// every piece, as stored. Nothing is changed unless all of it lies inside the memory.
+    pub(crate) fn update(
+        &mut self,
+        view: &View,
+        mut f: impl FnMut(usize, &mut [u8]),
+    ) -> Result<(), OperandFault> {
+        let mut plan = Vec::new();
+        self.walk(view, |row, offset, done, len| {
+            plan.push((row, offset, done, len));
+            Ok(())
+        })?;
+        if let Some(plane) = self.plane_mut(view.store) {
+            for (row, offset, done, len) in plan {
+                plane.update(row, offset, len, |piece| f(done, piece));
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether every byte of an operand was written (`Some(true)`), none was (`Some(false)`), or some were.
+    pub(crate) fn written(&self, view: &View) -> Result<Option<bool>, OperandFault> {
+        let (mut count, mut total) = (0, 0);
+        let plane = self.plane(view.store);
+        self.walk(view, |row, offset, _, len| {
+            count += plane.map_or(0, |p| p.count_written(row, offset, len));
+            total += len;
+            Ok(())
+        })?;
+        Ok(if count == total { Some(true) } else { (count == 0).then_some(false) })
+    }
+
+    /// Clears whole PSUM banks in the partitions of an operand and marks them written.
+    pub(crate) fn clear_psum_banks(
+        &mut self,
+        view: &View,
+        offset: usize,
+        bytes: usize,
+    ) -> Result<(), OperandFault> {
+        let zeros = vec![0u8; bytes];
+        for r in 0..view.rows {
+            let partition = view.partition_of(r);
+            let fits = usize::try_from(partition).is_ok_and(|p| self.psum.put(p, offset, &zeros));
+            if view.store != Store::Psum || !fits {
+                return Err(self.out_of_range(view, partition, offset as i64));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hadal_isa::Target;
+    use hadal_num::Dtype;
+
+    /// Byte addresses of a view's containers, one by one.
+    fn addresses(v: &View) -> Vec<(i64, i64)> {
+        let size = v.dtype.bytes() as i64;
+        let mut out = Vec::new();
+        for r in 0..v.rows as i64 {
+            let mut offsets = vec![v.offset + v.row_step.unwrap_or(0) * r * size];
+            for d in &v.dims {
+                offsets = offsets
+                    .iter()
+                    .flat_map(|o| (0..d.num as i64).map(move |i| o + i * d.step * size))
+                    .collect();
+            }
+            let partition = v.partition + v.partition_step * r;
+            out.extend(offsets.into_iter().map(|o| (partition, o)));
+        }
+        out
+    }
+
+    #[test]
+    fn gather_and_scatter_walk_element_by_element() {
+        let mut machine = Machine::new(Target::TRN1);
+        machine.dram.declare("t", 600).unwrap();
+        for p in 0..128 {
+            let row: Vec<u8> = (0..600usize).map(|i| (p * 7 + i * 3) as u8).collect();
+            machine.sbuf.put(p, 0, &row);
+        }
+        machine.dram.tensor_mut("t").unwrap().put(0, 0, &(0..600u32).map(|i| i as u8).collect::<Vec<_>>());
+        arbtest::arbtest(|u| {
+            let dram = u.arbitrary()?;
+            let dtype = *u.choose(&[Dtype::Uint8, Dtype::Bfloat16, Dtype::Float32])?;
+            let mut dims = Vec::new();
+            for _ in 0..u.int_in_range(0..=3)? {
+                dims.push(Dim { step: u.int_in_range(-6..=6)?, num: u.int_in_range(1..=5)? });
+            }
+            let view = View {
+                operand: "o",
+                store: if dram { Store::Dram(0) } else { Store::Sbuf },
+                dtype,
+                partition: if dram { 0 } else { u.int_in_range(0..=130)? },
+                partition_step: if dram { 0 } else { u.int_in_range(0..=3)? },
+                row_step: if dram { Some(u.int_in_range(-5..=20)?) } else { None },
+                rows: u.int_in_range(1..=4)?,
+                offset: u.int_in_range(0..=400)?,
+                dims,
+            };
+            let all = addresses(&view);
+            let size = dtype.bytes();
+            let rows = if dram { 1 } else { 128 };
+            let width = machine.plane(view.store).unwrap().width() as i64;
+            let inside = |&(p, o): &(i64, i64)| (0..rows).contains(&p) && o >= 0 && o + size as i64 <= width;
+            let got = machine.gather(&view, Uninit::Zero);
+            if !all.iter().all(inside) {
+                assert!(matches!(got, Err(OperandFault { fault: Fault::OutOfRange { .. }, .. })));
+                return Ok(());
+            }
+            let got = got.unwrap();
+            let want: Vec<u8> = all
+                .iter()
+                .flat_map(|&(p, o)| {
+                    machine.plane(view.store).unwrap().get(p as usize, o as usize, size).unwrap().to_vec()
+                })
+                .collect();
+            assert_eq!(got, want);
+            let mut wide = Vec::new();
+            machine.gather_f32(&view, Uninit::Zero, &mut wide).unwrap();
+            let mut direct = vec![0.0; want.len() / size];
+            hadal_num::widen(dtype, &want, &mut direct).unwrap();
+            let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+            assert_eq!(bits(&wide), bits(&direct));
+            // Writing marks exactly those bytes, the last write of an address staying.
+            let mut fresh = Machine::new(Target::TRN1);
+            fresh.dram.declare("t", 600).unwrap();
+            let data: Vec<u8> = (0..want.len()).map(|i| (i * 5 + 1) as u8).collect();
+            fresh.scatter(&view, &data).unwrap();
+            let mut model = std::collections::BTreeMap::new();
+            for (chunk, &(p, o)) in data.chunks(size).zip(&all) {
+                for (i, b) in chunk.iter().enumerate() {
+                    model.insert((p as usize, o as usize + i), *b);
+                }
+            }
+            let plane = fresh.plane(view.store).unwrap();
+            let written: usize = (0..plane.rows()).map(|r| plane.count_written(r, 0, plane.width())).sum();
+            assert_eq!(written, model.len());
+            for ((p, o), b) in model {
+                assert!(plane.is_written(p, o));
+                assert_eq!(plane.get(p, o, 1), Some(&[b][..]));
+            }
+            assert_eq!(fresh.written(&view).unwrap(), Some(true));
+            Ok(())
+        })
+        .budget_ms(1_000);
+    }
+}
