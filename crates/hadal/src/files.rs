@@ -1,0 +1,194 @@
+//! Files in and out: bounded reading, and writing that leaves a whole file or none.
+
+use std::fs;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use thiserror::Error;
+
+/// Most bytes read from one file.
+pub const MAX_INPUT: u64 = 4 << 30;
+
+/// The contents of an input and its name for messages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// The path as given, or `<stdin>`.
+    pub name: String,
+    /// The bytes; never empty.
+    pub bytes: Vec<u8>,
+}
+
+/// Why a file could not be read or written.
+#[derive(Debug, Error)]
+pub enum FileError {
+    /// The operating system refused.
+    #[error("FILE-001: cannot read {name}: {error}; check the path and its permissions")]
+    Unreadable {
+        /// The file.
+        name: String,
+        /// The system's reason.
+        error: io::Error,
+    },
+    /// A folder or a device where a file is wanted.
+    #[error("FILE-002: {name} is {what}, not a file; name a file, or - for standard input")]
+    NotAFile {
+        /// The path.
+        name: String,
+        /// What it is.
+        what: &'static str,
+    },
+    /// Nothing in it.
+    #[error("FILE-003: {name} is empty; name a file with contents")]
+    Empty {
+        /// The file.
+        name: String,
+    },
+    /// Too much in it.
+    #[error("FILE-004: {name} has more than {limit} bytes; split it")]
+    TooLarge {
+        /// The file.
+        name: String,
+        /// The limit.
+        limit: u64,
+    },
+    /// An output that could not be written; nothing of it is left behind.
+    #[error("FILE-005: cannot write {name}: {error}; check the folder and its permissions")]
+    Unwritable {
+        /// The file.
+        name: String,
+        /// The system's reason.
+        error: io::Error,
+    },
+}
+
+/// Reads a file, or standard input for `-`.
+///
+/// # Errors
+///
+/// [`FileError`] when it cannot be read, is a folder or device, is empty, or holds more than [`MAX_INPUT`].
+pub fn read(path: &Path) -> Result<Source, FileError> {
+    if path == Path::new("-") {
+        return limited("<stdin>".to_owned(), &mut io::stdin().lock());
+    }
+    let name = path.display().to_string();
+    let unreadable = |error| FileError::Unreadable { name: name.clone(), error };
+    let meta = fs::metadata(path).map_err(unreadable)?;
+    if meta.is_dir() {
+        return Err(FileError::NotAFile { name, what: "a folder" });
+    }
+    if is_device(&meta) {
+        return Err(FileError::NotAFile { name, what: "a device" });
+    }
+    let mut file = fs::File::open(path).map_err(unreadable)?;
+    limited(name, &mut file)
+}
+
+#[cfg(unix)]
+fn is_device(meta: &fs::Metadata) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+    let t = meta.file_type();
+    // A device may never end; a pipe ends when its writer does.
+    t.is_char_device() || t.is_block_device() || t.is_socket()
+}
+
+#[cfg(not(unix))]
+fn is_device(_: &fs::Metadata) -> bool {
+    false
+}
+
+fn limited(name: String, from: &mut dyn Read) -> Result<Source, FileError> {
+    let mut bytes = Vec::new();
+    match from.take(MAX_INPUT + 1).read_to_end(&mut bytes) {
+        Err(error) => Err(FileError::Unreadable { name, error }),
+        Ok(0) => Err(FileError::Empty { name }),
+        Ok(n) if n as u64 > MAX_INPUT => Err(FileError::TooLarge { name, limit: MAX_INPUT }),
+        Ok(_) => Ok(Source { name, bytes }),
+    }
+}
+
+/// Writes a file as a whole: to a temporary file in the same folder, then renamed over `path`.
+///
+/// A link is followed, and what is no regular file (a device, a pipe) is written to directly. On failure the
+/// old file, if any, stays as it was.
+///
+/// # Errors
+///
+/// [`FileError::Unwritable`].
+pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
+    place(path, bytes).map_err(|error| FileError::Unwritable { name: path.display().to_string(), error })
+}
+
+fn place(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let target = match fs::canonicalize(path) {
+        Ok(real) => real,
+        Err(_) => path.to_path_buf(),
+    };
+    if let Ok(meta) = fs::metadata(&target) {
+        if meta.is_dir() {
+            return Err(io::Error::other("it is a folder"));
+        }
+        if !meta.is_file() {
+            return fs::OpenOptions::new().write(true).open(&target)?.write_all(bytes);
+        }
+    }
+    let folder = match target.parent() {
+        Some(p) if p != Path::new("") => p.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".hadal-");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        // The usual mode of a new file, less the process's mask; a file that is replaced keeps its own.
+        let mode = fs::metadata(&target).map_or(0o666, |m| m.permissions().mode());
+        builder.permissions(fs::Permissions::from_mode(mode));
+    }
+    let mut file = builder.tempfile_in(&folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_data()?;
+    file.persist(&target).map_err(|e| e.error)?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_written_file_is_whole_and_alone() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.bin");
+        write(&path, b"first").unwrap();
+        write(&path, b"second").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"second");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_failure_leaves_nothing() {
+        let dir = tempfile::tempdir().unwrap();
+        let e = write(&dir.path().join("no/such/out"), b"x").unwrap_err();
+        assert!(e.to_string().starts_with("FILE-005: cannot write "), "{e}");
+        let e = write(dir.path(), b"x").unwrap_err();
+        assert!(e.to_string().contains("it is a folder"), "{e}");
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn what_is_no_input_is_said_in_one_line() {
+        let dir = tempfile::tempdir().unwrap();
+        let name = dir.path().display().to_string();
+        let text = |p: &Path| read(p).unwrap_err().to_string();
+        assert_eq!(
+            text(dir.path()),
+            format!("FILE-002: {name} is a folder, not a file; name a file, or - for standard input")
+        );
+        let empty = dir.path().join("empty");
+        fs::write(&empty, b"").unwrap();
+        assert_eq!(text(&empty), format!("FILE-003: {name}/empty is empty; name a file with contents"));
+        assert!(text(&dir.path().join("absent")).starts_with("FILE-001: cannot read "));
+        #[cfg(unix)]
+        assert!(text(Path::new("/dev/zero")).contains("is a device"));
+    }
+}

@@ -1,0 +1,10 @@
+//! The `hadal` command.
+
+mod cli;
+mod cmd;
+mod failure;
+mod term;
+
+fn main() -> std::process::ExitCode {
+    cli::main()
+}
