@@ -1,7 +1,7 @@
 //! Encoding: verified programs to bundles.
 //!
 //! [`lower`] walks a verified program once. Dense matmuls become a stationary load and a matmul, the
-//! load elided when the array still holds the tile ([`cache`]); float32 becomes two passes. Operators
+//! load elided when the array still holds the tile; float32 becomes two passes. Operators
 //! without a known encoding stay in the stream as [`Item::Host`].
 
 mod cache;

@@ -2,7 +2,7 @@
 //!
 //! [`parse`] turns text into a [`Module`] and refuses, with the place of the offending value, whatever it
 //! does not know: keys, names, types and numbers outside the limits below. It judges form only; whether a
-//! program fits a target is for the verifier. [`write`] emits the same form.
+//! program fits a target is for the verifier. [`write()`] emits the same form.
 //!
 //! # The form
 //!
