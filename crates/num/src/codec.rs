@@ -4,7 +4,8 @@ use crate::Overflow;
 use crate::lane::{
     self, Bfloat16, Float4E2m1fn, Float8E3m4, Float8E4m3, Float8E4m3fn, Float8E5m2, Float16, Narrow,
 };
-use crate::simd::{Kernel, RUN, Simd, finish_stream, prefetch};
+use crate::lane16;
+use crate::simd::{Halves, Kernel, RUN, Simd, finish_stream, prefetch};
 
 /// A storage form of floating-point elements.
 pub(crate) trait Codec: Copy + Send + Sync + 'static {
@@ -27,6 +28,19 @@ pub(crate) trait Codec: Copy + Send + Sync + 'static {
     fn load<S: Simd>(s: S, run: &Self::Open<'_>, i: usize) -> S::V;
     /// Writes the run from float32 registers.
     fn store<S: Simd>(s: S, run: &mut Self::Run, how: Store, f: impl FnMut(usize) -> S::V);
+
+    /// Whether bfloat16 holds every value, and [`Codec::load_half`] gives it.
+    const GIVES_HALVES: bool = false;
+    /// Whether [`Codec::store_halves`] may take the place of [`Codec::store`].
+    const TAKES_HALVES: bool = false;
+    /// Half `i` of the run, as bfloat16.
+    #[inline(always)]
+    fn load_half<H: Halves>(h: H, _run: &Self::Open<'_>, _i: usize) -> H::H {
+        h.splat(0)
+    }
+    /// Writes the run from bfloat16 registers.
+    #[inline(always)]
+    fn store_halves<H: Halves>(_h: H, _run: &mut Self::Run, _how: Store, _halves: [H::H; 2]) {}
 }
 
 /// How results are rounded and written.
@@ -92,6 +106,11 @@ impl Codec for Bfloat16 {
     fn store<S: Simd>(s: S, run: &mut [[u8; 2]; RUN], how: Store, f: impl FnMut(usize) -> S::V) {
         store_16::<S, Self>(s, run, how, f);
     }
+    const GIVES_HALVES: bool = true;
+    #[inline(always)]
+    fn load_half<H: Halves>(h: H, run: &&[[u8; 2]; RUN], i: usize) -> H::H {
+        h.load(run, i)
+    }
 }
 
 impl Codec for Float16 {
@@ -128,6 +147,11 @@ impl Codec for ExactBfloat16 {
             |i| s.shr(f(i), 16),
         );
     }
+    const TAKES_HALVES: bool = true;
+    #[inline(always)]
+    fn store_halves<H: Halves>(h: H, run: &mut [[u8; 2]; RUN], how: Store, halves: [H::H; 2]) {
+        h.store(run, how.stream, halves);
+    }
 }
 
 #[inline(always)]
@@ -159,6 +183,12 @@ pub(crate) trait Packed: Codec<Unit = u8> + Narrow {
         signs: &[u8; RUN],
         f: impl FnMut(usize) -> S::V,
     );
+    /// What stands for a block's scale when bfloat16 is narrowed in 16-bit lanes.
+    type Scale<H: Halves>: Copy;
+    /// Of scale codes from 20 to 200.
+    fn scale_halves<H: Halves>(h: H, scale: H::H) -> Self::Scale<H>;
+    /// Writes a run of bfloat16 registers, without NaNs, times 2^(127 - scale); saturates.
+    fn store_scaled<H: Halves>(h: H, run: &mut Self::Run, halves: [H::H; 2], scale: [Self::Scale<H>; 2]);
 }
 
 macro_rules! packed_store {
@@ -187,6 +217,21 @@ macro_rules! byte_codecs {
             fn load<S: Simd>(s: S, run: &&[u8; RUN], i: usize) -> S::V {
                 lane::decode::<S, Self>(s, s.load_u8(run, i))
             }
+            #[inline(always)]
+            fn load_half<H: Halves>(h: H, run: &&[u8; RUN], i: usize) -> H::H {
+                lane16::decode::<H, Self>(h, h.load_u8(run, i))
+            }
+            const GIVES_HALVES: bool = true;
+            const TAKES_HALVES: bool = lane16::fits::<Self>();
+            #[inline(always)]
+            fn store_halves<H: Halves>(h: H, run: &mut [u8; RUN], how: Store, halves: [H::H; 2]) {
+                let [a, b] = halves;
+                let codes = [
+                    lane16::encode::<H, Self>(h, a, how.overflow),
+                    lane16::encode::<H, Self>(h, b, how.overflow),
+                ];
+                h.store_u8(run, how.stream, codes, u8::MAX, halves);
+            }
             packed_store!();
         }
         impl Packed for $name {
@@ -199,6 +244,19 @@ macro_rules! byte_codecs {
                 f: impl FnMut(usize) -> S::V,
             ) {
                 s.store_u8(run, stream, signs, f);
+            }
+            type Scale<H: Halves> = [H::V; 2];
+            #[inline(always)]
+            fn scale_halves<H: Halves>(h: H, scale: H::H) -> [H::V; 2] {
+                lane16::factor::<H, Self>(h, scale)
+            }
+            #[inline(always)]
+            fn store_scaled<H: Halves>(h: H, run: &mut [u8; RUN], halves: [H::H; 2], scale: [[H::V; 2]; 2]) {
+                let codes = [
+                    lane16::scaled::<H, Self>(h, halves[0], scale[0]),
+                    lane16::scaled::<H, Self>(h, halves[1], scale[1]),
+                ];
+                h.store_u8(run, false, codes, const { Self::ROW.max_finite() as u8 }, halves);
             }
         }
     )*};
@@ -218,6 +276,17 @@ impl Codec for Float4E2m1fn {
     fn load<S: Simd>(s: S, run: &[u8; RUN], i: usize) -> S::V {
         lane::decode::<S, Self>(s, s.load_u8(run, i))
     }
+    #[inline(always)]
+    fn load_half<H: Halves>(h: H, run: &[u8; RUN], i: usize) -> H::H {
+        lane16::decode::<H, Self>(h, h.load_u8(run, i))
+    }
+    const GIVES_HALVES: bool = true;
+    const TAKES_HALVES: bool = true;
+    #[inline(always)]
+    fn store_halves<H: Halves>(h: H, run: &mut [u8; RUN / 2], _how: Store, halves: [H::H; 2]) {
+        let steps = [lane16::encode_e2m1(h, halves[0]), lane16::encode_e2m1(h, halves[1])];
+        h.store_u4(run, steps, &lane16::E2M1_STEPS, halves);
+    }
     packed_store!();
 }
 
@@ -233,6 +302,16 @@ impl Packed for Float4E2m1fn {
         let mut codes = [0; RUN];
         s.store_u8(&mut codes, false, signs, f);
         *run = join_nibbles(&codes);
+    }
+    type Scale<H: Halves> = H::H;
+    #[inline(always)]
+    fn scale_halves<H: Halves>(h: H, scale: H::H) -> H::H {
+        lane16::e2m1_base(h, scale)
+    }
+    #[inline(always)]
+    fn store_scaled<H: Halves>(h: H, run: &mut [u8; RUN / 2], halves: [H::H; 2], scale: [H::H; 2]) {
+        let steps = [lane16::e2m1_steps(h, halves[0], scale[0]), lane16::e2m1_steps(h, halves[1], scale[1])];
+        h.store_u4(run, steps, &lane16::E2M1_STEPS, halves);
     }
 }
 
@@ -293,6 +372,12 @@ impl<A: Codec, B: Codec, const SATURATE: bool> Kernel for Cast<'_, A, B, SATURAT
 #[inline(always)]
 fn cast_run<S: Simd, A: Codec, B: Codec>(s: S, from: &A::Run, to: &mut B::Run, how: Store) {
     let open = A::open(from);
+    if const { A::GIVES_HALVES && B::TAKES_HALVES }
+        && let Some(h) = s.halves()
+    {
+        let halves = [A::load_half(h, &open, 0), A::load_half(h, &open, 1)];
+        return B::store_halves(h, to, how, halves);
+    }
     B::store(
         s,
         to,

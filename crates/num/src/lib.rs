@@ -2,11 +2,12 @@
 //!
 //! Everything here is a definition of bits. Each function has one right answer, given by the format's table and
 //! the rules below, and every way of computing it (any instruction set, any number of threads, any shape)
-//! returns that answer. Two things are left open: the payload of a NaN that comes out of arithmetic, and speed.
+//! returns that answer. Only speed is left open.
 //!
 //! - Arithmetic is float32. Narrow elements are widened first, exactly; results are narrowed last, in one
 //!   rounding to nearest with ties to even ([`encode`], [`narrow`]). What lies beyond the largest finite value
 //!   follows an explicit [`Overflow`] rule.
+//! - A NaN that arithmetic makes is 7FC00000, whatever its operands were (D-63); casts keep a NaN's sign.
 //! - A product of matrices adds in ascending order of the contraction index, every product rounded before it is
 //!   added ([`matmul`]).
 //! - MX blocks of 8 x 4 elements share a power of two, chosen by an explicit [`mx::ScaleRule`].
@@ -24,13 +25,16 @@ mod dtype;
 mod error;
 mod format;
 mod lane;
+mod lane16;
 pub mod matmul;
 pub mod mx;
 mod round;
 pub mod simd;
 mod slice;
+mod wide;
 
 pub use dtype::Dtype;
 pub use error::NumError;
 pub use format::{Format, Overflow, decode, encode, round_f32r};
 pub use slice::{convert, narrow, widen};
+pub use wide::{narrow_f64, round_to_odd};

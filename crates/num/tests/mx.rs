@@ -236,6 +236,39 @@ fn every_level_and_source_type_equals_the_definition() {
     });
 }
 
+/// Finite blocks with a given top exponent that between them hold every bfloat16 of the 21 octaves below, and the
+/// float32 next to each and halfway to the next, of both signs.
+#[test]
+fn every_level_equals_the_definition_for_every_bfloat16_of_a_block_and_its_neighbours() {
+    for top in [0, 1, 2, 3, 4, 5, 10, 11, 12, 18, 100, 127, 160, 200, 201, 202, 207, 208, 209, 215, 254_u32] {
+        let mut x = Vec::new();
+        for bf16 in top.saturating_sub(20) << 7..=top << 7 | 0x7F {
+            for low in [0, 1, 0x7FFF, 0x8000, 0x8001, 0xFFFF] {
+                if x.len() % 32 == 0 {
+                    x.push(f32::from_bits(top << 23 | 0x7F_FFFF));
+                }
+                x.push(f32::from_bits(bf16 << 16 | low | (bf16 ^ low) << 31));
+            }
+        }
+        // From one block after another to rows of blocks, with a few blocks of zeros at the end.
+        let blocks = x.len() / 32 + 3;
+        x.resize(32 * blocks, 0.0);
+        let f = 4 * blocks;
+        let x: Vec<f32> = (0..8 * f).map(|i| x[i % f / 4 * 32 + i / f * 4 + i % 4]).collect();
+        let mut bf16 = vec![0; 2 * x.len()];
+        narrow(Dtype::Bfloat16, &x, Overflow::Saturate, &mut bf16).unwrap();
+        for (format, rule) in MxFormat::ALL.into_iter().flat_map(|f| ScaleRule::ALL.map(|rule| (f, rule))) {
+            for src in [Source::Float32(&x), Source::Bfloat16(&bf16)] {
+                let want = with_level(Level::Scalar, || run(src, 8, f, format, rule));
+                for level in levels() {
+                    let got = with_level(level, || run(src, 8, f, format, rule));
+                    assert!(got == want, "{format} {rule} {} {top}", level.name());
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn large_tensors_agree_for_any_number_of_threads() {
     let (p, f) = (128, 16384 + 12);

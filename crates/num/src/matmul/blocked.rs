@@ -35,11 +35,13 @@ pub fn matmul_blocked(
     out.fill(0.0);
     let threads = rayon::current_num_threads();
     if threads == 1 || k.saturating_mul(m).saturating_mul(n) < SPLIT {
-        launch(level, Bands { w, x, m, n, first_row: 0, out });
+        launch(level, Bands { w, x, m, n, first_row: 0, out: &mut *out });
+        super::settle(out);
     } else {
         let rows = m.div_ceil(threads);
         out.par_chunks_mut(rows * n).enumerate().for_each(|(task, out)| {
-            launch(level, Bands { w, x, m, n, first_row: task * rows, out });
+            launch(level, Bands { w, x, m, n, first_row: task * rows, out: &mut *out });
+            super::settle(out);
         });
     }
     Ok(())

@@ -3,7 +3,7 @@
 //! Every output is a single float32 accumulator that starts at +0 and takes the products in ascending order
 //! of the contraction index; each product is rounded to float32 before it is added. Nothing here fuses a
 //! multiply with an add, splits the contraction, or changes the order with the shape or the machine, so
-//! [`matmul_blocked`] returns the bits of [`matmul_ref`] (a NaN may differ in payload).
+//! [`matmul_blocked`] returns the bits of [`matmul_ref`]. A NaN comes out as [`canonical`] makes it (D-63).
 
 mod blocked;
 
@@ -11,6 +11,22 @@ pub use blocked::matmul_blocked;
 
 use crate::NumError;
 use crate::error::{area, check_len};
+
+/// A result of arithmetic as it is stored: any NaN becomes 7FC00000 (D-63).
+///
+/// Which of two NaN operands an addition hands on, and the sign of the NaN that infinity minus infinity makes,
+/// depend on the machine and on how the compiler orders operands; results must not.
+#[inline]
+#[must_use]
+pub fn canonical(x: f32) -> f32 {
+    if x.is_nan() { f32::from_bits(0x7FC0_0000) } else { x }
+}
+
+fn settle(out: &mut [f32]) {
+    for x in out {
+        *x = canonical(*x);
+    }
+}
 
 /// The definition: `out[i, j] = (..((+0 + w[0, i] x[0, j]) + w[1, i] x[1, j]) + ..)`, every step rounded.
 ///
@@ -39,6 +55,7 @@ pub fn matmul_ref(
             }
         }
     }
+    settle(out);
     Ok(())
 }
 

@@ -8,6 +8,7 @@ mod definition;
 mod dequantize;
 mod layout;
 mod quantize;
+mod quantize16;
 
 use std::fmt;
 use std::str::FromStr;

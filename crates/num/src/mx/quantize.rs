@@ -5,6 +5,7 @@ use std::marker::PhantomData;
 use rayon::prelude::*;
 
 use super::definition::quantize_block;
+use super::quantize16::{Group16, OddHalf};
 use super::{BLOCK_COLS, BLOCK_ROWS, Counts, MxFormat, ScaleRule, Source};
 use crate::codec::{Codec, Native, Packed, copy_prefix};
 use crate::error::{area, check_len};
@@ -16,7 +17,7 @@ use crate::{NumError, Overflow, decode};
 /// Elements from which on row groups are shared between threads.
 const SPLIT: usize = 1 << 18;
 /// Blocks in a run of columns.
-const RUN_BLOCKS: usize = RUN / BLOCK_COLS;
+pub(super) const RUN_BLOCKS: usize = RUN / BLOCK_COLS;
 
 /// Quantizes `[rows, cols]` elements to `x4` containers of `format` and their block scales.
 ///
@@ -93,7 +94,7 @@ pub(super) fn check_blocks(rows: usize, cols: usize) -> Result<usize, NumError> 
 }
 
 /// A way to read a source element by element, for the definition.
-trait Single: Codec {
+trait Single: OddHalf {
     fn value(unit: Self::Unit) -> f32;
 }
 
@@ -120,10 +121,10 @@ type Results<'a> = (&'a mut [u8], &'a mut [u8]);
 
 /// What is the same for every row group.
 #[derive(Clone, Copy)]
-struct Job {
-    cols: usize,
-    format: MxFormat,
-    rule: ScaleRule,
+pub(super) struct Job {
+    pub(super) cols: usize,
+    pub(super) format: MxFormat,
+    pub(super) rule: ScaleRule,
 }
 
 impl Job {
@@ -140,15 +141,9 @@ impl Job {
         let scale_group = self.cols / BLOCK_COLS;
         let group = |(src, (data, scales)): (&[A::Unit], Results<'_>)| match self.format {
             _ if level == Level::Scalar => self.group_by_definition::<A>(src, data, scales),
-            MxFormat::Float4E2m1fn => {
-                launch(level, Group::<A, Float4E2m1fn, COUNT>::new(self, src, data, scales))
-            }
-            MxFormat::Float8E4m3fn => {
-                launch(level, Group::<A, Float8E4m3fn, COUNT>::new(self, src, data, scales))
-            }
-            MxFormat::Float8E5m2 => {
-                launch(level, Group::<A, Float8E5m2, COUNT>::new(self, src, data, scales))
-            }
+            MxFormat::Float4E2m1fn => self.group::<A, Float4E2m1fn, COUNT>(level, src, data, scales),
+            MxFormat::Float8E4m3fn => self.group::<A, Float8E4m3fn, COUNT>(level, src, data, scales),
+            MxFormat::Float8E5m2 => self.group::<A, Float8E5m2, COUNT>(level, src, data, scales),
         };
         if src.len() < SPLIT {
             let groups = data.chunks_mut(data_group).zip(scales.chunks_mut(scale_group));
@@ -157,6 +152,20 @@ impl Job {
             let groups = data.par_chunks_mut(data_group).zip(scales.par_chunks_mut(scale_group));
             src.par_chunks(src_group).zip(groups).map(group).reduce(Counts::default, |a, b| a + b)
         }
+    }
+
+    /// Quantizes a row group: on 16-bit lanes if they can, or else on 32-bit lanes.
+    fn group<A: Single, T: Packed, const COUNT: bool>(
+        self,
+        level: Level,
+        src: &[A::Unit],
+        data: &mut [u8],
+        scales: &mut [u8],
+    ) -> Counts {
+        if !COUNT && launch(level, Group16::<A, T>::new(self, src, data, scales)) {
+            return Counts::default();
+        }
+        launch(level, Group::<A, T, COUNT>::new(self, src, data, scales))
     }
 
     fn group_by_definition<A: Single>(self, src: &[A::Unit], data: &mut [u8], scales: &mut [u8]) -> Counts {
@@ -423,7 +432,7 @@ impl<S: Simd> Tally<S> {
 
 /// The first eight pieces of `len`; empty where there are fewer.
 #[inline(always)]
-fn split<T>(mut all: &[T], len: usize) -> [&[T]; BLOCK_ROWS] {
+pub(super) fn split<T>(mut all: &[T], len: usize) -> [&[T]; BLOCK_ROWS] {
     std::array::from_fn(|_| {
         let (piece, rest) = all.split_at(len.min(all.len()));
         all = rest;
@@ -433,7 +442,7 @@ fn split<T>(mut all: &[T], len: usize) -> [&[T]; BLOCK_ROWS] {
 
 /// As [`split`], mutable.
 #[inline(always)]
-fn split_mut<T>(mut all: &mut [T], len: usize) -> [&mut [T]; BLOCK_ROWS] {
+pub(super) fn split_mut<T>(mut all: &mut [T], len: usize) -> [&mut [T]; BLOCK_ROWS] {
     std::array::from_fn(|_| {
         let (piece, rest) = std::mem::take(&mut all).split_at_mut_checked(len).unwrap_or_default();
         all = rest;

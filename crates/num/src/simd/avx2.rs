@@ -6,7 +6,7 @@ use std::arch::x86_64::*;
 
 use super::vector::{RUN, Simd};
 
-/// Proof that the processor has AVX2.
+/// Proof that the processor has AVX2 and F16C.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(());
 
@@ -14,7 +14,7 @@ impl Avx2 {
     /// The proof, for a caller that has it.
     ///
     /// # Safety
-    /// The processor must support AVX2.
+    /// The processor must support AVX2 and F16C.
     pub(super) unsafe fn new() -> Self {
         Self(())
     }
@@ -32,9 +32,14 @@ macro_rules! by_proof {
 
 impl Simd for Avx2 {
     type V = __m256i;
+    type Halves = Self;
     const LANES: usize = LANES;
     const LOOKS_UP: bool = true;
 
+    #[inline(always)]
+    fn halves(self) -> Option<Self> {
+        Some(self)
+    }
     #[inline(always)]
     fn splat(self, bits: u32) -> __m256i {
         by_proof!(_mm256_set1_epi32(bits as i32))
@@ -141,14 +146,14 @@ impl Simd for Avx2 {
     fn store_f32(self, run: &mut [f32; RUN], stream: bool, mut f: impl FnMut(usize) -> __m256i) {
         let regs = [f(0), f(1), f(2), f(3)];
         for (part, reg) in run.as_chunks_mut::<LANES>().0.iter_mut().zip(regs) {
-            self.store(part, stream, reg);
+            self.store_reg(part, stream, reg);
         }
     }
     #[inline(always)]
     fn store_u32(self, run: &mut [u32; RUN], mut f: impl FnMut(usize) -> __m256i) {
         let regs = [f(0), f(1), f(2), f(3)];
         for (part, reg) in run.as_chunks_mut::<LANES>().0.iter_mut().zip(regs) {
-            self.store(part, false, reg);
+            self.store_reg(part, false, reg);
         }
     }
     #[inline(always)]
@@ -157,7 +162,7 @@ impl Simd for Avx2 {
             let (a, b) = (f(2 * i), f(2 * i + 1));
             // The pack interleaves 64-bit quarters of its operands; the permutation puts them in order.
             let packed = by_proof!(_mm256_permute4x64_epi64::<0b11_01_10_00>(_mm256_packus_epi32(a, b)));
-            self.store(part, stream, packed);
+            self.store_reg(part, stream, packed);
         }
     }
     #[inline(always)]
@@ -169,7 +174,7 @@ impl Simd for Avx2 {
             _mm256_and_si256(in_order(signs), _mm256_set1_epi8(i8::MIN))
         });
         let mut bytes = [0; RUN];
-        self.store(&mut bytes, false, signs);
+        self.store_reg(&mut bytes, false, signs);
         bytes
     }
     #[inline(always)]
@@ -186,7 +191,7 @@ impl Simd for Avx2 {
             let codes = _mm256_packus_epi16(_mm256_packus_epi32(a, b), _mm256_packus_epi32(c, d));
             _mm256_or_si256(in_order(codes), _mm256_loadu_si256(signs.as_ptr().cast()))
         };
-        self.store(run, stream, bytes);
+        self.store_reg(run, stream, bytes);
     }
 
     #[inline(always)]
@@ -212,7 +217,7 @@ impl Avx2 {
 
     /// Writes a register over 32 bytes of plain numbers.
     #[inline(always)]
-    fn store<T: Number, const N: usize>(self, part: &mut [T; N], stream: bool, reg: __m256i) {
+    pub(super) fn store_reg<T: Number, const N: usize>(self, part: &mut [T; N], stream: bool, reg: __m256i) {
         const { assert!(size_of::<[T; N]>() == 32) };
         let to: *mut __m256i = part.as_mut_ptr().cast();
         if stream && to.is_aligned() {
@@ -236,12 +241,12 @@ impl Avx2 {
 /// Undoes the order two packs leave: each works within 128-bit halves, which mixes groups of four bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
-fn in_order(packed: __m256i) -> __m256i {
+pub(super) fn in_order(packed: __m256i) -> __m256i {
     _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
 }
 
 /// Types of which any bits are a value.
-trait Number {}
+pub(super) trait Number {}
 impl Number for u8 {}
 impl Number for [u8; 2] {}
 impl Number for u32 {}

@@ -33,9 +33,9 @@ pub(crate) fn launch<K: Kernel>(_level: Level, kernel: K) -> K::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,bmi1,bmi2,lzcnt,popcnt")]
+#[target_feature(enable = "avx2,f16c,bmi1,bmi2,lzcnt,popcnt")]
 fn on_avx2<K: Kernel>(kernel: K) -> K::Output {
-    // SAFETY: this function only runs where AVX2 is.
+    // SAFETY: this function only runs where AVX2 and F16C are.
     kernel.run(unsafe { super::avx2::Avx2::new() })
 }
 
@@ -50,6 +50,7 @@ fn on_avx512<K: Kernel>(kernel: K) -> K::Output {
 #[cfg(target_arch = "x86_64")]
 pub(super) fn has_avx2() -> bool {
     is_x86_feature_detected!("avx2")
+        && is_x86_feature_detected!("f16c")
         && is_x86_feature_detected!("bmi1")
         && is_x86_feature_detected!("bmi2")
         && is_x86_feature_detected!("lzcnt")

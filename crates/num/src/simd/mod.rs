@@ -1,9 +1,13 @@
 //! Which instruction set the kernels run on.
 //!
 //! A kernel is written once, without branches, in the operations of one small trait. AVX2 implements them as
-//! instructions; everywhere else they are loops of constant length over single lanes, which the compiler
-//! vectorizes for SSE2, NEON or AVX-512. A multiply and an add are never fused. [`Level::Scalar`] runs the plain
-//! definitions instead. Every level returns the same bits.
+//! instructions, and a second trait of 16-bit lanes for the kernels whose values fit those; everywhere else they are
+//! loops of constant length over single lanes, which the compiler vectorizes for SSE2, NEON or AVX-512. A multiply
+//! and an add are never fused. [`Level::Scalar`] runs the plain definitions instead. Every level returns the same
+//! bits.
+//!
+//! The AVX-512 level is the portable algorithm compiled for AVX-512. Only a machine that has it can run it: on
+//! others it is compiled, but the tests skip it.
 //!
 //! The best level of the machine is used. The environment variable `HADAL_SIMD`, read once, asks for another:
 //! `scalar`, `portable`, `avx2` or `avx512`. A level the machine lacks, or a name that is none of these,
@@ -14,10 +18,14 @@ use std::sync::OnceLock;
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx2_halves;
+mod halves;
 mod launch;
 mod prefetch;
 mod vector;
 
+pub(crate) use halves::Halves;
 pub(crate) use launch::{Kernel, launch};
 pub(crate) use prefetch::{finish_stream, prefetch};
 pub(crate) use vector::{RUN, Simd};
@@ -29,9 +37,9 @@ pub enum Level {
     Scalar,
     /// The kernels with what the target always has: SSE2 on x86-64, NEON on AArch64.
     Portable,
-    /// The kernels with AVX2.
+    /// The kernels with AVX2 and F16C.
     Avx2,
-    /// The kernels with AVX-512 F, BW, DQ and VL.
+    /// The portable kernels compiled for AVX-512 F, BW, DQ and VL.
     Avx512,
 }
 

@@ -1,5 +1,7 @@
 //! The operations a kernel is written in, and the form of them any compiler can vectorize.
 
+use super::halves::{Halves, Never};
+
 /// Elements a kernel handles between two looks at its loop counter.
 pub(crate) const RUN: usize = 32;
 
@@ -10,10 +12,14 @@ pub(crate) const RUN: usize = 32;
 pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// The register.
     type V: Copy;
+    /// The operations on 16-bit lanes.
+    type Halves: Halves;
     /// Whether [`Simd::lookup`] is one instruction, and not slower than computing what it looks up.
     const LOOKS_UP: bool;
     /// 32-bit lanes of the machine's registers, which for [`Auto`] are not those of `V`.
     const LANES: usize;
+    /// The operations on 16-bit lanes, if kernels should use them.
+    fn halves(self) -> Option<Self::Halves>;
     /// The same bits in every lane.
     fn splat(self, bits: u32) -> Self::V;
     /// Bitwise and.
@@ -81,9 +87,14 @@ pub(crate) struct Auto<const LANES: usize>;
 
 impl<const LANES: usize> Simd for Auto<LANES> {
     type V = u32;
+    type Halves = Never;
     const LANES: usize = LANES;
     const LOOKS_UP: bool = false;
 
+    #[inline(always)]
+    fn halves(self) -> Option<Never> {
+        None
+    }
     #[inline(always)]
     fn splat(self, bits: u32) -> u32 {
         bits

@@ -1,0 +1,162 @@
+#!/usr/bin/env python3
+"""Times casts and MX quantization beside ml_dtypes, torch and torchao, on one tensor shape.
+
+    python3 -m venv /tmp/compare && /tmp/compare/bin/pip install numpy ml-dtypes torch torchao
+    cargo build --release -p hadal-num --example rates
+    /tmp/compare/bin/python benches/compare.py [--threads 1] [--passes 5] [--rates PATH]
+
+What is compared is run in turn, pass after pass, and a ratio is the median of the ratios within a pass: whole passes
+differ by a factor of two on a shared machine. Times are processor time with one thread, the clock's with more.
+Libraries that are not installed are left out. torchao quantizes blocks of 32 in a row, hadal blocks of 8 x 4.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import statistics
+import subprocess
+import sys
+import time
+
+parser = argparse.ArgumentParser(description="Compare hadal's casts and MX quantizer with other libraries.")
+parser.add_argument("--threads", type=int, default=1)
+parser.add_argument("--passes", type=int, default=5)
+parser.add_argument("--rows", type=int, default=4096)
+parser.add_argument("--cols", type=int, default=4096)
+parser.add_argument("--rates", type=pathlib.Path, help="the built example `rates`")
+parser.add_argument("--skip", action="append", default=[], choices=["torch", "torchao"], help="a library to leave out")
+parser.add_argument("--json", type=pathlib.Path, help="also write the measurements here")
+args = parser.parse_args()
+for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[name] = str(args.threads)
+
+import ml_dtypes  # noqa: E402  (the variables above must be set first)
+import numpy as np  # noqa: E402
+
+try:
+    import torch
+
+    torch.set_num_threads(args.threads)
+except ImportError:
+    torch = None
+try:
+    import warnings
+
+    warnings.filterwarnings("ignore")
+    from torchao.prototype.mx_formats.mx_tensor import to_mx
+except ImportError:
+    to_mx = None
+
+root = pathlib.Path(__file__).resolve().parent.parent
+target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
+binary = args.rates or target / "release" / "examples" / "rates"
+if not binary.exists():
+    sys.exit(f"{binary} is missing: cargo build --release -p hadal-num --example rates")
+
+
+class Hadal:
+    """The example `rates`, kept running so that it can be interleaved with the others."""
+
+    def __init__(self):
+        command = [binary, str(args.threads), str(args.rows), str(args.cols)]
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+
+    def seconds(self, operation):
+        self.process.stdin.write(f"{operation} 5\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        if "error" in answer:
+            sys.exit(f"{operation}: {answer['error']}")
+        return statistics.median(answer["processor" if args.threads == 1 else "wall"]) / 1e9
+
+
+def seconds(work):
+    clock = time.process_time if args.threads == 1 else time.perf_counter
+    start = clock()
+    work()
+    return clock() - start
+
+
+rng = np.random.default_rng(1)
+scales = np.exp2(np.arange(args.rows) % 8)[:, None]
+wide = (rng.standard_normal((args.rows, args.cols)) * scales).astype(np.float32)
+half = wide.astype(ml_dtypes.bfloat16)
+narrow = {"float8_e4m3fn": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2}
+
+
+def numpy_mx(source, dtype, emax):
+    """Blocks of 32 in a row as numpy and ml_dtypes have it: scale by the largest exponent, clamp, cast."""
+    blocks = source.astype(np.float32).reshape(-1, 32)
+    _, exponent = np.frexp(np.abs(blocks).max(axis=1, keepdims=True))
+    scale = np.clip(exponent - 1 - emax + 127, 0, 254)
+    limit = float(ml_dtypes.finfo(dtype).max)
+    codes = np.clip(np.ldexp(blocks, 127 - scale), -limit, limit).astype(dtype)
+    return codes, scale.astype(np.uint8)
+
+
+cases = []  # (what, hadal's operation, library, work)
+for name, dtype in narrow.items():
+    codes = wide.clip(-400, 400).astype(dtype)
+    cases += [
+        (f"float32 > {name}", f"float32>{name}", "ml_dtypes", lambda d=dtype: wide.astype(d)),
+        (f"bfloat16 > {name}", f"bfloat16>{name}", "ml_dtypes", lambda d=dtype: half.astype(d)),
+        (f"{name} > float32", f"{name}>float32", "ml_dtypes", lambda c=codes: c.astype(np.float32)),
+        (f"{name} > bfloat16", f"{name}>bfloat16", "ml_dtypes", lambda c=codes: c.astype(ml_dtypes.bfloat16)),
+    ]
+for name, dtype, emax in [
+    ("float8_e4m3fn", ml_dtypes.float8_e4m3fn, 8),
+    ("float4_e2m1fn", ml_dtypes.float4_e2m1fn, 2),
+]:
+    for kind, source in [("float32", wide), ("bfloat16", half)]:
+        work = lambda s=source, d=dtype, e=emax: numpy_mx(s, d, e)  # noqa: E731
+        cases.append((f"quantize {kind} > {name}", f"quantize-{kind}>{name}", "numpy + ml_dtypes", work))
+if torch is not None and "torch" not in args.skip:
+    t_wide = torch.from_numpy(wide)
+    t_half = t_wide.to(torch.bfloat16)
+    for name in narrow:
+        dtype = getattr(torch, name)
+        codes = t_wide.clamp(-400, 400).to(dtype)
+        cases += [
+            (f"float32 > {name}", f"float32>{name}", "torch", lambda d=dtype: t_wide.to(d)),
+            (f"bfloat16 > {name}", f"bfloat16>{name}", "torch", lambda d=dtype: t_half.to(d)),
+            (f"{name} > float32", f"{name}>float32", "torch", lambda c=codes: c.to(torch.float32)),
+            (f"{name} > bfloat16", f"{name}>bfloat16", "torch", lambda c=codes: c.to(torch.bfloat16)),
+        ]
+if to_mx is not None and not {"torch", "torchao"} & set(args.skip):
+    for name, dtype in [("float8_e4m3fn", torch.float8_e4m3fn), ("float4_e2m1fn", torch.float4_e2m1fn_x2)]:
+        for kind, source in [("float32", t_wide), ("bfloat16", t_half)]:
+            eager = lambda s=source, d=dtype: to_mx(s, d, 32)  # noqa: E731
+            cases.append((f"quantize {kind} > {name}", f"quantize-{kind}>{name}", "torchao eager", eager))
+            compiled = torch.compile(lambda s, d=dtype: to_mx(s, d, 32), dynamic=False)
+            try:
+                compiled(source)
+            except Exception as error:  # what a compiler can throw is not listed anywhere
+                print(f"torchao compiled, {kind} > {name}: {str(error).splitlines()[0]}", file=sys.stderr)
+                continue
+            work = lambda f=compiled, s=source: f(s)  # noqa: E731
+            cases.append((f"quantize {kind} > {name}", f"quantize-{kind}>{name}", "torchao compiled", work))
+
+hadal = Hadal()
+ours = [[] for _ in cases]
+theirs = [[] for _ in cases]
+for case in cases:
+    hadal.seconds(case[1])
+    case[3]()
+for number in range(args.passes):
+    for i, (_, operation, _, work) in enumerate(cases):
+        theirs[i].append(seconds(work))
+        ours[i].append(hadal.seconds(operation))
+    print(f"pass {number + 1} of {args.passes}", file=sys.stderr)
+
+count = args.rows * args.cols
+print(f"{args.rows} x {args.cols}, {args.threads} thread(s), medians of {args.passes} passes")
+print(f"{'':34} {'':18} {'hadal':>12} {'other':>12} {'ratio':>7}")
+rows = []
+for (what, _, library, _), mine, other in zip(cases, ours, theirs):
+    ratio = statistics.median(b / a for a, b in zip(mine, other))
+    a, b = (statistics.median(times) / count * 1e9 for times in (mine, other))
+    rows.append({"what": what, "library": library, "hadal_ns": a, "other_ns": b, "ratio": ratio})
+    print(f"{what:34} {library:18} {a:7.3f} ns/e {b:7.3f} ns/e {ratio:6.1f}x")
+if args.json:
+    args.json.write_text(json.dumps(rows, indent=1) + "\n")

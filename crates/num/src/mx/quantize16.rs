@@ -1,0 +1,173 @@
+//! The quantizer's kernel on 16-bit lanes, for groups of rows without infinities, NaNs or values of extreme size.
+//!
+//! Elements are taken as bfloat16, float32 rounded to odd: a normal value has the exponent of the original then, and
+//! rounds to a format of at most 3 mantissa bits as the original does, under any power of two.
+
+use std::marker::PhantomData;
+
+use super::quantize::{Job, RUN_BLOCKS, split, split_mut};
+use super::{BLOCK_COLS, BLOCK_ROWS};
+use crate::codec::{Codec, Native, Packed, copy_prefix};
+use crate::lane::{Bfloat16, Float16};
+use crate::lane16::{self, BF16_MAN_BITS, MAG};
+use crate::simd::{Halves, Kernel, RUN, Simd, prefetch};
+
+/// The largest scale taken: its factor is an ordinary float32 wherever a format's values are moved to. Infinities
+/// and NaNs have larger ones under every rule.
+const MAX_SCALE: u16 = 200;
+/// The smallest scale taken, except for blocks of zeros. From it on float32 subnormals, which have too few bits to be
+/// rounded to odd, are less than half the smallest value of any format and come out as zero.
+const MIN_SCALE: u16 = 20;
+
+/// A source whose elements can be taken as bfloat16 rounded to odd.
+pub(super) trait OddHalf: Codec {
+    /// Whether they can.
+    const FITS: bool;
+    /// Half `i` of the run.
+    fn odd_half<H: Halves>(h: H, run: &Self::Run, i: usize) -> H::H;
+}
+
+impl OddHalf for Native {
+    const FITS: bool = true;
+    #[inline(always)]
+    fn odd_half<H: Halves>(h: H, run: &[f32; RUN], i: usize) -> H::H {
+        h.load_odd(run, i)
+    }
+}
+
+impl OddHalf for Bfloat16 {
+    const FITS: bool = true;
+    #[inline(always)]
+    fn odd_half<H: Halves>(h: H, run: &[[u8; 2]; RUN], i: usize) -> H::H {
+        h.load(run, i)
+    }
+}
+
+impl OddHalf for Float16 {
+    const FITS: bool = false;
+    #[inline(always)]
+    fn odd_half<H: Halves>(h: H, _run: &[[u8; 2]; RUN], _i: usize) -> H::H {
+        h.splat(0)
+    }
+}
+
+/// The kernel for eight rows; `false`, with nothing promised about the results, for groups it does not take.
+pub(super) struct Group16<'a, A: OddHalf, T> {
+    job: Job,
+    src: &'a [A::Unit],
+    data: &'a mut [u8],
+    scales: &'a mut [u8],
+    packed: PhantomData<T>,
+}
+
+impl<'a, A: OddHalf, T> Group16<'a, A, T> {
+    pub(super) fn new(job: Job, src: &'a [A::Unit], data: &'a mut [u8], scales: &'a mut [u8]) -> Self {
+        Self { job, src, data, scales, packed: PhantomData }
+    }
+}
+
+impl<A: OddHalf, T: Packed> Kernel for Group16<'_, A, T> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> bool {
+        let Some(h) = s.halves() else { return false };
+        if const { !A::FITS || !lane16::fits::<T>() } {
+            return false;
+        }
+        let Self { job, src, data, scales, .. } = self;
+        let mut ins = split(src, job.cols).map(A::runs);
+        let mut outs = split_mut(data, job.cols / (RUN / T::UNITS)).map(T::runs_mut);
+        let runs = job.cols / RUN;
+        let (scale_runs, last_scales) = scales.as_chunks_mut::<RUN_BLOCKS>();
+        let mut largest = h.splat(0);
+        for (c, to) in scale_runs.iter_mut().enumerate().take(runs) {
+            let mut halves = [[h.splat(0); 2]; BLOCK_ROWS];
+            for (row, (runs, _)) in halves.iter_mut().zip(&ins) {
+                let Some(run) = runs.get(c) else { return false };
+                prefetch::<_, 512>(run);
+                *row = [A::odd_half(h, run, 0), A::odd_half(h, run, 1)];
+            }
+            let shared = Shared::<H<S>, T>::of(h, &halves, job, &mut largest);
+            shared.store_scales(h, to);
+            for (row, (out, _)) in halves.iter().zip(&mut outs) {
+                let Some(run) = out.get_mut(c) else { return false };
+                prefetch::<_, 256>(run);
+                T::store_scaled(h, run, *row, shared.narrow);
+            }
+        }
+        if !last_scales.is_empty() {
+            // The last columns, with zeros behind them.
+            let mut halves = [[h.splat(0); 2]; BLOCK_ROWS];
+            for (row, (_, tail)) in halves.iter_mut().zip(&mut ins) {
+                let mut run = A::Run::default();
+                copy_prefix(run.as_mut(), tail);
+                *row = [A::odd_half(h, &run, 0), A::odd_half(h, &run, 1)];
+            }
+            let shared = Shared::<H<S>, T>::of(h, &halves, job, &mut largest);
+            let mut to = [0; RUN_BLOCKS];
+            shared.store_scales(h, &mut to);
+            copy_prefix(last_scales, &to);
+            for (row, (_, tail)) in halves.iter().zip(&mut outs) {
+                let mut run = T::Run::default();
+                T::store_scaled(h, &mut run, *row, shared.narrow);
+                copy_prefix(tail, run.as_ref());
+            }
+        }
+        h.largest(largest) <= MAX_SCALE as i16
+    }
+}
+
+type H<S> = <S as Simd>::Halves;
+
+/// What a run's blocks share, each value in the four lanes of its block.
+struct Shared<H: Halves, T: Packed> {
+    /// Scale codes.
+    scale: [H::H; 2],
+    /// What narrows elements under them.
+    narrow: [T::Scale<H>; 2],
+}
+
+impl<H: Halves, T: Packed> Shared<H, T> {
+    /// Of the blocks of eight rows; `largest` rises to their largest scale, or past any for blocks not taken.
+    #[inline(always)]
+    fn of(h: H, rows: &[[H::H; 2]; BLOCK_ROWS], job: Job, largest: &mut H::H) -> Self {
+        let mask = h.splat(MAG);
+        let mut tops = [h.splat(0); 2];
+        for [a, b] in rows {
+            // The exponent is the upper part of the magnitude: the largest magnitude has the largest.
+            tops = [h.max(tops[0], h.and(*a, mask)), h.max(tops[1], h.and(*b, mask))];
+        }
+        let scale = [Self::scale_of(h, tops[0], job), Self::scale_of(h, tops[1], job)];
+        let taken = [Self::taken(h, tops[0], scale[0]), Self::taken(h, tops[1], scale[1])];
+        *largest = h.max(*largest, h.max(taken[0], taken[1]));
+        let least = h.splat(MIN_SCALE);
+        let narrow = [T::scale_halves(h, h.max(scale[0], least)), T::scale_halves(h, h.max(scale[1], least))];
+        Self { scale, narrow }
+    }
+
+    /// The scale, or more than any for blocks with too small a scale that are not all zeros.
+    #[inline(always)]
+    fn taken(h: H, tops: H::H, scale: H::H) -> H::H {
+        let small = h.and(h.gt(h.splat(MIN_SCALE), scale), h.gt(tops, h.splat(0)));
+        h.select(small, h.splat(MAG), scale)
+    }
+
+    /// Scales of blocks whose columns have these largest magnitudes.
+    #[inline(always)]
+    fn scale_of(h: H, tops: H::H, job: Job) -> H::H {
+        let exponent = h.shr::<BF16_MAN_BITS>(h.max_of_four(tops));
+        let scale = h.sub(exponent, h.splat(job.rule.shift(job.format) as u16));
+        h.max(scale, h.splat(job.rule.floor() as u16))
+    }
+
+    /// Writes one scale a block.
+    #[inline(always)]
+    fn store_scales(&self, h: H, to: &mut [u8; RUN_BLOCKS]) {
+        let mut lanes = [[0; 2]; RUN];
+        h.store(&mut lanes, false, self.scale);
+        for (to, four) in to.iter_mut().zip(lanes.as_chunks::<BLOCK_COLS>().0) {
+            *to = four[0][0];
+        }
+    }
+}
