@@ -29,21 +29,29 @@ pub struct Violation {
     pub pos: Option<Pos>,
 }
 
+impl Violation {
+    /// Where, as one line: the source position if known, the core unless it is the first, the instruction
+    /// or location, and the operand.
+    pub fn place(&self) -> String {
+        let mut place = String::new();
+        if let Some(pos) = &self.pos {
+            place.push_str(&format!("{pos}: "));
+        }
+        if self.core > 0 {
+            place.push_str(&format!("core {}: ", self.core));
+        }
+        place.push_str(&self.subject);
+        if let Some(operand) = self.operand {
+            place.push_str(&format!(", operand {operand}"));
+        }
+        place
+    }
+}
+
 impl fmt::Display for Violation {
     /// `error[CODE]: text`, then the place and the remedy, one a line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "error[{}]: {}", self.code, self.text)?;
-        f.write_str("\n  --> ")?;
-        if let Some(pos) = &self.pos {
-            write!(f, "{pos}: ")?;
-        }
-        if self.core > 0 {
-            write!(f, "core {}: ", self.core)?;
-        }
-        f.write_str(&self.subject)?;
-        if let Some(op) = self.operand {
-            write!(f, ", operand {op}")?;
-        }
+        write!(f, "error[{}]: {}\n  --> {}", self.code, self.text, self.place())?;
         write!(f, "\n  = help: {}", self.remedy)?;
         match self.confidence {
             Confidence::Assumed => {

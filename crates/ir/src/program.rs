@@ -718,6 +718,15 @@ impl Program {
     }
 }
 
+/// Name of a gathered operand's list of positions.
+pub(crate) fn index_name(operand: &str) -> &'static str {
+    match operand {
+        "ifmap" => "ifmap index",
+        "weights" => "weights index",
+        _ => "index",
+    }
+}
+
 /// How an instruction uses an operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
@@ -784,6 +793,18 @@ impl Op {
             }
             Op::AffineSelect(a) => vec![("src", Read, &a.src), ("dst", Write, &a.dst)],
         }
+    }
+
+    /// [`Op::operands`] and, after each gathered one, the list of its positions, which is read.
+    pub fn uses(&self) -> Vec<(&'static str, Access, &Ap)> {
+        let mut all = Vec::new();
+        for (name, access, ap) in self.operands() {
+            all.push((name, access, ap));
+            if let Some(index) = ap.index.as_deref() {
+                all.push((index_name(name), Access::Read, index));
+            }
+        }
+        all
     }
 
     /// Mutable operands, in the order of [`Op::operands`].

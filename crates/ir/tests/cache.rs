@@ -128,24 +128,37 @@ fn disjoint_writes(
     })
 }
 
-fn check(budget_ms: u64) {
-    let (mut with, mut elided, mut without) = (0, 0, 0);
-    arbtest::arbtest(|u| {
-        let m = random_program(u)?;
-        let a = replay(&m, true);
-        let b = replay(&m, false);
-        assert_eq!(b.1, 0);
-        assert_eq!(a.0 + a.1, b.0, "loads plus elided loads are the loads without a cache");
-        with += a.0;
-        elided += a.1;
-        without += b.0;
-        Ok(())
-    })
-    .budget_ms(budget_ms);
-    assert!(elided > 0 && with < without, "the cache never hit");
+#[derive(Debug, Default)]
+struct Tally {
+    with: usize,
+    elided: usize,
+    without: usize,
+}
+
+fn one(u: &mut arbtest::arbitrary::Unstructured<'_>, t: &mut Tally) -> arbtest::arbitrary::Result<()> {
+    let m = random_program(u)?;
+    let a = replay(&m, true);
+    let b = replay(&m, false);
+    assert_eq!(b.1, 0);
+    assert_eq!(a.0 + a.1, b.0, "loads plus elided loads are the loads without a cache");
+    t.with += a.0;
+    t.elided += a.1;
+    t.without += b.0;
+    Ok(())
 }
 
 #[test]
 fn every_matmul_sees_its_weights() {
-    check(1000);
+    let mut t = Tally::default();
+    arbtest::arbtest(|u| one(u, &mut t)).budget_ms(1000);
+    assert!(t.elided > 0 && t.with < t.without, "the cache never hit: {t:?}");
+}
+
+#[test]
+#[ignore = "ten thousand programs; see docs/testing.md"]
+fn ten_thousand_programs_see_their_weights() {
+    let mut t = Tally::default();
+    common::seeded(10_000, |u| one(u, &mut t));
+    println!("{t:?}");
+    assert!(t.elided > 1_000, "{t:?}");
 }

@@ -1,6 +1,8 @@
 //! MX operators: LdWeightMx, MatmultMx, QuantizeMx.
 
-use hadal_isa::{Addr4, Inst, LdWeightMx, MatmultMx, MxPattern, QuantizeMx, mx_tag, operand_tag, row_group};
+use hadal_isa::{
+    Addr4, Inst, LdWeightMx, MatmultMx, MxIndirect, MxPattern, QuantizeMx, mx_tag, operand_tag, row_group,
+};
 
 use crate::geom;
 use crate::program::{self, Ap, Instr, Program};
@@ -79,7 +81,7 @@ pub(super) fn quantize(
     Ok(())
 }
 
-/// Data and scale of an MX operand.
+/// Data and scale of an MX operand, and its positions when it is a gather.
 fn pattern(
     p: &Program,
     instr: &Instr,
@@ -98,5 +100,10 @@ fn pattern(
     let step = if data.free().first().is_some_and(|q| q.step < 0) { 0xFF } else { 0x01 };
     let offset = u32::try_from(offset).map_err(|_| fail("scale offset over 32 bits"))?;
     let scale_partition = (partition % 32) as u8;
-    Ok(MxPattern::new(start, Addr4::mx_scale(partition, offset), k, step, scale_partition))
+    let scale = Addr4::mx_scale(partition, offset);
+    let Some(index) = data.index.as_deref() else {
+        return Ok(MxPattern::new(start, scale, k, step, scale_partition));
+    };
+    let indices = operand::address(p, index).ok_or_else(|| fail("its positions have no address"))?;
+    Ok(MxIndirect { indices, data: start, scale, k, step, scale_partition }.to_pattern())
 }

@@ -12,7 +12,7 @@ use hadal_isa::{ACCUMULATE, START, STOP, Target};
 use crate::geom::{self, Area, RunSet};
 use crate::program::{Access, Ap, Calc, Immediate, Instr, LocId, Matmult, Op, Program, Space};
 use crate::verify::rules::{self, Sink};
-use crate::verify::{is_double_row, transposes_exactly};
+use crate::verify::{takes_pairs, transposes_exactly};
 
 use super::slice;
 
@@ -77,6 +77,7 @@ pub(crate) fn run(p: &mut Program, sound: &[bool], target: Target, sink: &mut Si
         if sound.get(i).copied().unwrap_or(false) {
             pass.step(p, i, instr);
         } else {
+            pass.assume(&instr);
             pass.push(i, instr);
         }
     }
@@ -96,10 +97,22 @@ impl Pass<'_> {
         self.out.len() - 1
     }
 
+    /// A matmul that broke another rule counts as a START, so that those after it are not blamed too.
+    fn assume(&mut self, instr: &Instr) {
+        if !instr.op.is_matmul() {
+            return;
+        }
+        let Some(&(_, _, out)) = instr.op.operands().last() else { return };
+        let Some(area) = Area::of(out, Space::Psum) else { return };
+        let s = self.state.entry(out.loc).or_default();
+        s.started = s.started.union(&area);
+        s.foreign = s.foreign.subtract(&area);
+    }
+
     fn step(&mut self, p: &Program, i: usize, instr: Instr) {
         if !instr.op.is_matmul() {
             let here = self.out.len();
-            for (_, access, ap) in instr.op.operands() {
+            for (_, access, ap) in instr.op.uses() {
                 let psum = p.loc(ap.loc).is_some_and(|l| l.space() == Space::Psum);
                 if let Some(area) = psum.then(|| Area::of(ap, Space::Psum)).flatten() {
                     self.touched(ap.loc, &area, access, here);
@@ -346,7 +359,7 @@ fn cut(instr: &Instr, at: u64, want: u64) -> Option<(Instr, u64)> {
     let mut part = instr.clone();
     let (x, out, planes, extra) = match &mut part.op {
         Op::Matmult(mm) => {
-            let planes = usize::from(is_double_row(mm.perf_mode));
+            let planes = usize::from(takes_pairs(mm.perf_mode));
             let Matmult { ifmap, out, .. } = mm.as_mut();
             (ifmap, out, planes, None)
         }
@@ -366,6 +379,12 @@ fn cut(instr: &Instr, at: u64, want: u64) -> Option<(Instr, u64)> {
 }
 
 fn narrow(ap: &mut Ap, from: usize, at: u64, len: u64) -> Option<()> {
+    if let Some(index) = &mut ap.index {
+        // The positions move on; the base they count from stays.
+        narrow(index, from, at, len)?;
+        ap.pattern.get_mut(from)?.num = len;
+        return Some(());
+    }
     let (distance, sub) = slice::slice(ap.pattern.get(from..)?, at, len)?;
     let bytes = distance.checked_mul(i64::try_from(ap.dtype.bytes()).ok()?)?;
     ap.offset = ap.offset.checked_add_signed(bytes)?;

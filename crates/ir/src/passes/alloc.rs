@@ -4,7 +4,7 @@
 //! location its own space does not fit, so that a location can still be inspected after the run.
 //! First partitions follow the tile a matmul asks for (D-27).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
 use hadal_isa::Target;
@@ -18,7 +18,7 @@ use crate::verify::rules::{self, Sink};
 const ALIGN: u64 = 32;
 
 /// Instruction indices during which a location holds a value.
-type Life = Range<usize>;
+pub type Life = Range<usize>;
 
 /// An occupied box: partitions x bytes x life.
 #[derive(Debug, Clone)]
@@ -75,13 +75,14 @@ fn assign(kind: &mut LocKind, part: u32, byte: u64) {
     }
 }
 
-/// Life of each location: from the program's start if it is an implicit input, else from its first use,
-/// to its last use.
-fn lives(p: &Program) -> Vec<Life> {
+/// Instructions during which each location holds a value; `None` for one that nothing uses.
+///
+/// From the program's start if it is an implicit input, else from its first use, to its last use.
+pub fn live_ranges(p: &Program) -> Vec<Option<Life>> {
     let mut span: Vec<Option<Life>> = vec![None; p.locs.len()];
     let mut written = vec![false; p.locs.len()];
     for (i, instr) in p.instrs.iter().enumerate() {
-        for (_, access, ap) in instr.op.operands() {
+        for (_, access, ap) in instr.op.uses() {
             let k = ap.loc.0 as usize;
             if let Some(w) = written.get_mut(k) {
                 *w |= access == crate::program::Access::Write;
@@ -92,13 +93,12 @@ fn lives(p: &Program) -> Vec<Life> {
             }
         }
     }
-    span.into_iter()
-        .zip(written)
-        .map(|(s, w)| {
-            let s = s.unwrap_or(0..1);
-            if w { s } else { 0..s.end }
-        })
-        .collect()
+    span.into_iter().zip(written).map(|(s, w)| s.map(|s| if w { s } else { 0..s.end })).collect()
+}
+
+/// [`live_ranges`], an unused location taking room for a moment.
+fn lives(p: &Program) -> Vec<Life> {
+    live_ranges(p).into_iter().map(|s| s.unwrap_or(0..1)).collect()
 }
 
 /// First partitions that matmuls ask of their operands' locations.
@@ -122,6 +122,9 @@ fn first_partitions(p: &Program) -> BTreeMap<LocId, u32> {
         let row = position.map(|t| t[0]).or_else(|| start(w)).or_else(|| start(x));
         ask(w, row);
         ask(x, row);
+        for index in [&w.index, &x.index].into_iter().flatten() {
+            ask(index, row);
+        }
         ask(out, position.map(|t| t[1]));
         for s in scales.into_iter().flatten() {
             // A scale's own partition offset selects the rows inside its quadrant.
@@ -129,6 +132,46 @@ fn first_partitions(p: &Program) -> BTreeMap<LocId, u32> {
         }
     }
     want
+}
+
+/// First partitions that belong together, by location: `base(a) + offset == base(b) + its offset`. Both
+/// data operands of a matmul start at one array row, positions lie beside their data, and scales begin in
+/// its quadrant.
+type Links = BTreeMap<LocId, BTreeSet<(u32, LocId, u32)>>;
+
+fn links(p: &Program) -> Links {
+    let mut all = Links::new();
+    let mut link = |a: (LocId, u32), b: (LocId, u32)| {
+        if a.0 != b.0 {
+            all.entry(a.0).or_default().insert((a.1, b.0, b.1));
+            all.entry(b.0).or_default().insert((b.1, a.0, a.1));
+        }
+    };
+    let at = |ap: &Ap| (ap.loc, ap.partition);
+    for instr in &p.instrs {
+        match &instr.op {
+            Op::Matmult(m) => {
+                link(at(&m.weights), at(&m.ifmap));
+                for data in [&m.weights, &m.ifmap] {
+                    data.index.iter().for_each(|i| link(at(i), at(data)));
+                }
+            }
+            Op::MatmultSparse(m) => {
+                link(at(&m.weights), at(&m.ifmap));
+                link(at(&m.tags), at(&m.weights));
+            }
+            Op::MatmultMx(m) => {
+                link(at(&m.weights), at(&m.ifmap));
+                for (scale, data) in [(&m.weights_scale, &m.weights), (&m.ifmap_scale, &m.ifmap)] {
+                    link((scale.loc, 0), at(data));
+                    data.index.iter().for_each(|i| link(at(i), at(data)));
+                }
+            }
+            Op::QuantizeMx { data, scale, .. } => link((scale.loc, 0), at(data)),
+            _ => {}
+        }
+    }
+    all
 }
 
 /// A location that found no room: its index and the longest range of bytes that was free for it.
@@ -164,11 +207,24 @@ fn place_all(
         }
     }
     todo.sort_by_key(|i| (uses.get(*i).copied().unwrap_or(usize::MAX), *i));
-    let mut done = Vec::new();
+    let mut done: Placement = Vec::new();
     let mut failed = Vec::new();
+    let links = links(p);
+    let mut bases: Vec<Option<u32>> = p.locs.iter().map(MemLoc::partition).collect();
     for i in todo {
         let Some(loc) = p.locs.get(i) else { continue };
-        let want = u32::try_from(i).ok().and_then(|i| wanted.get(&LocId(i)).copied());
+        let id = u32::try_from(i).ok().map(LocId);
+        let asked = id.and_then(|id| wanted.get(&id).copied());
+        // What is placed already pulls its partners after it.
+        let pulled = || {
+            let partners = links.get(&id?)?;
+            partners.iter().find_map(|(own, other, offset)| {
+                let base = bases.get(other.0 as usize).copied().flatten()?;
+                let first = base.checked_add(*offset)?.checked_sub(*own)?;
+                (first.saturating_add(loc.partitions()) <= PARTITIONS).then_some(first)
+            })
+        };
+        let want = asked.or_else(pulled);
         match find(loc, space, size, want, &life(i), &taken) {
             Ok((part, byte)) => {
                 taken.push(Taken {
@@ -177,6 +233,9 @@ fn place_all(
                     life: life(i),
                 });
                 done.push((i, part, byte));
+                if let Some(base) = bases.get_mut(i) {
+                    *base = Some(part);
+                }
             }
             Err(best) => failed.push(Unplaced { loc: i, best, life: life(i) }),
         }
@@ -187,7 +246,7 @@ fn place_all(
 fn first_uses(p: &Program) -> Vec<usize> {
     let mut first = vec![usize::MAX; p.locs.len()];
     for (i, instr) in p.instrs.iter().enumerate() {
-        for (_, _, ap) in instr.op.operands() {
+        for (_, _, ap) in instr.op.uses() {
             if let Some(f) = first.get_mut(ap.loc.0 as usize) {
                 *f = (*f).min(i);
             }

@@ -2,7 +2,7 @@
 
 use hadal_num::Dtype;
 
-use crate::program::{AluOp, Ap, Instr, Op, Program, Space};
+use crate::program::{Accumulate, AluOp, Ap, Instr, Op, Program, Space};
 
 use super::rules::{self, Sink};
 
@@ -27,8 +27,12 @@ pub(super) fn check(at: (usize, &Instr), sink: &mut Sink) {
                 );
             }
         }
-        Op::TensorCopy { dst, src } | Op::TensorScalar { dst, src, .. } | Op::Activation { dst, src, .. } => {
+        Op::TensorCopy { dst, src } | Op::TensorScalar { dst, src, .. } => same_shape(at, dst, src, sink),
+        Op::Activation { dst, src, accumulate, .. } => {
             same_shape(at, dst, src, sink);
+            if let Some(a) = accumulate {
+                accumulator(at, a, sink);
+            }
         }
         Op::TensorTensor { dst, src0, src1, op } => {
             same_shape(at, dst, src0, sink);
@@ -77,6 +81,21 @@ pub(super) fn check(at: (usize, &Instr), sink: &mut Sink) {
             );
         }
         _ => {}
+    }
+}
+
+fn accumulator(at: (usize, &Instr), a: &Accumulate, sink: &mut Sink) {
+    let mut wrong = |text: String| sink.instr(&rules::ACCUMULATOR, at, None, text);
+    if a.command > 5 {
+        wrong(format!("accumulator command {}, one of 0 to 5", a.command));
+    } else if matches!(a.command, 3 | 5) && a.load.is_none() {
+        wrong(format!(
+            "an instruction that does a LoadAccumulate must provide an immediate value to load: command {}",
+            a.command
+        ));
+    }
+    if !matches!(a.op, AluOp::Add | AluOp::Max | AluOp::Min | AluOp::Mult) {
+        wrong(format!("{} does not accumulate", a.op.name()));
     }
 }
 

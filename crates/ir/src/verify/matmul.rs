@@ -3,10 +3,13 @@
 use hadal_isa::{Gen, PerfMode};
 use hadal_num::Dtype;
 
-use crate::program::{Ap, Calc, Instr, Matmult, PARTITIONS};
+use crate::program::{Ap, Calc, Instr, Matmult, PARTITIONS, PSUM_BANKS};
 
 use super::rules::{self, Rule, Sink};
 use super::{LowerOptions, Profile};
+
+/// log2 of the 8 banks of PSUM.
+const MAX_ZERO_REGION: u8 = 3;
 
 /// Free sizes of a matmul's operands, per plane of the pair in DoubleRow modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,14 +22,15 @@ pub(crate) struct Shape {
     pub n: u64,
 }
 
-/// Whether the mode contracts row pairs.
-pub(crate) fn is_double_row(mode: PerfMode) -> bool {
-    matches!(mode, PerfMode::DoubleRow | PerfMode::DoubleRowSwInterleave)
+/// Whether operands of the mode hold a pair of planes: every mode but None. DoubleColumn and DoublePixel
+/// take the form of DoubleRow, which is inferred.
+pub(crate) fn takes_pairs(mode: PerfMode) -> bool {
+    mode != PerfMode::None
 }
 
 /// The shape of a matmul.
 pub(crate) fn shape(mm: &Matmult) -> Shape {
-    let planes = if is_double_row(mm.perf_mode) { 2 } else { 1 };
+    let planes = if takes_pairs(mm.perf_mode) { 2 } else { 1 };
     Shape {
         k: mm.weights.partitions(),
         m: mm.weights.free_elements() / planes,
@@ -112,49 +116,46 @@ fn types(at: (usize, &Instr), mm: &Matmult, o: &LowerOptions, sink: &mut Sink) {
 
 fn perf_mode(at: (usize, &Instr), mm: &Matmult, o: &LowerOptions, sink: &mut Sink) {
     let mode = mm.perf_mode;
-    match mode {
-        PerfMode::None => return,
-        PerfMode::DoubleColumn | PerfMode::DoublePixel => {
-            if !o.allow_inferred {
-                sink.instr(&rules::PERF_MODE, at, None, format!("perf_mode {mode} has no proven encoding"));
-            }
+    if mode == PerfMode::None {
+        return;
+    }
+    if matches!(mode, PerfMode::DoubleColumn | PerfMode::DoublePixel) && !o.allow_inferred {
+        sink.instr(&rules::PERF_MODE, at, None, format!("perf_mode {mode} has no proven encoding"));
+    }
+    if o.target.generation == Gen::Gen2 && o.profile == Profile::Hardware {
+        sink.instr(
+            &rules::DOUBLE_ROW_GEN,
+            at,
+            None,
+            format!("perf_mode {mode} on {}, which has no performance mode", o.target),
+        );
+    }
+    for (name, ap) in [("ifmap", &mm.ifmap), ("weights", &mm.weights)] {
+        if !ap.dtype.is_fp8() {
+            sink.instr(
+                &rules::DOUBLE_ROW_TYPE,
+                at,
+                Some(name),
+                format!("perf_mode {mode} with {} operands", ap.dtype),
+            );
         }
-        PerfMode::DoubleRow | PerfMode::DoubleRowSwInterleave => {
-            if o.target.generation == Gen::Gen2 && o.profile == Profile::Hardware {
-                sink.instr(
-                    &rules::DOUBLE_ROW_GEN,
-                    at,
-                    None,
-                    format!("perf_mode {mode} on {}, which has no performance mode", o.target),
-                );
-            }
-            for (name, ap) in [("ifmap", &mm.ifmap), ("weights", &mm.weights)] {
-                if !ap.dtype.is_fp8() {
-                    sink.instr(
-                        &rules::DOUBLE_ROW_TYPE,
-                        at,
-                        Some(name),
-                        format!("perf_mode {mode} with {} operands", ap.dtype),
-                    );
-                }
-                if !has_pair(ap, name, mode, o.target.generation) {
-                    sink.instr(
-                        &rules::DOUBLE_ROW_SHAPE,
-                        at,
-                        Some(name),
-                        format!("perf_mode {mode} with free counts {:?}", counts(ap)),
-                    );
-                }
-            }
-            if mm.tile_size.is_some_and(|s| s[1] < PARTITIONS) {
-                sink.instr(
-                    &rules::DOUBLE_ROW_COLUMNS,
-                    at,
-                    None,
-                    format!("perf_mode {mode} with a column tile of {}", mm.tile_size.map_or(0, |s| s[1])),
-                );
-            }
+        if ap.index.is_none() && !has_pair(ap, name, mode, o.target.generation) {
+            sink.instr(
+                &rules::DOUBLE_ROW_SHAPE,
+                at,
+                Some(name),
+                format!("perf_mode {mode} with free counts {:?}", counts(ap)),
+            );
         }
+    }
+    let (size, position) = (mm.tile_size.map_or(PARTITIONS, |s| s[1]), mm.tile_position.map_or(0, |p| p[1]));
+    if size < PARTITIONS || position != 0 {
+        sink.instr(
+            &rules::DOUBLE_ROW_COLUMNS,
+            at,
+            None,
+            format!("perf_mode {mode} with a column tile of {size} at {position}"),
+        );
     }
     if mm.is_transpose {
         sink.instr(&rules::TRANSPOSE_MODE, at, None, format!("transpose with perf_mode {mode}"));
@@ -258,7 +259,11 @@ fn shapes(at: (usize, &Instr), mm: &Matmult, o: &LowerOptions, sink: &mut Sink) 
             format!("{} destination partitions, stationary free size {}", mm.out.partitions(), s.m),
         );
     }
-    if mm.out.free_elements() != s.n {
+    // gen2 halves a destination of two planes (D-65).
+    let halved = o.target.generation == Gen::Gen2
+        && takes_pairs(mm.perf_mode)
+        && matches!(mm.out.free(), [one] if one.num == s.n.saturating_mul(2));
+    if mm.out.free_elements() != s.n && !halved {
         sink.instr(
             &rules::OUT_COLUMNS,
             at,
@@ -324,15 +329,33 @@ fn calc(at: (usize, &Instr), mm: &Matmult, o: &LowerOptions, sink: &mut Sink) {
             format!("accumulate byte {} sets START and ACCUMULATE", f.byte()),
         );
     }
-    if let Some(z) = mm.psum_zero_region
-        && z > 0
-        && o.target.generation != Gen::Gen4
-    {
+    zero_region(at, mm.psum_zero_region, o, sink);
+    if mm.replication != 0 && o.target.generation != Gen::Gen2 {
+        sink.instr(
+            &rules::REPLICATION,
+            at,
+            None,
+            format!("replication {} on {}, whose bundles have no byte for it", mm.replication, o.target),
+        );
+    }
+}
+
+/// The zero region of any matmul: one bank before gen4, at most all 8 on it.
+pub(super) fn zero_region(at: (usize, &Instr), region: Option<u8>, o: &LowerOptions, sink: &mut Sink) {
+    let Some(z) = region.filter(|z| *z > 0) else { return };
+    if o.target.generation != Gen::Gen4 {
         sink.instr(
             &rules::MULTIBANK,
             at,
             None,
             format!("do not support psum multibank: psum_zero_region {z} on {}", o.target),
+        );
+    } else if z > MAX_ZERO_REGION {
+        sink.instr(
+            &rules::ZERO_REGION_SIZE,
+            at,
+            None,
+            format!("psum_zero_region {z} is 2^{z} banks, PSUM has {PSUM_BANKS}"),
         );
     }
 }

@@ -4,13 +4,16 @@
 //! (types, shapes) and others of where things end up (addresses, accumulation). It alone makes a
 //! [`Verified`].
 
+mod gather;
 mod helpers;
 mod matmul;
 mod mx;
+mod notes;
 mod operand;
 mod place;
 pub mod rules;
 mod sparse;
+mod written;
 
 use hadal_isa::{Gen, Target};
 
@@ -18,7 +21,7 @@ use crate::diag::Violation;
 use crate::passes::{accumulate, alloc, double_row, legalize};
 use crate::program::{Instr, Matmult, Module, Op, Program};
 
-pub(crate) use matmul::{is_double_row, shape};
+pub(crate) use matmul::{shape, takes_pairs};
 use rules::Sink;
 
 /// Which rule book applies.
@@ -42,12 +45,21 @@ pub struct LowerOptions {
     pub weight_cache: bool,
     /// Allow encodings that the references only infer (DoubleColumn, DoublePixel).
     pub allow_inferred: bool,
+    /// Report reads of bytes that the program has not written (V-315). Off by default: a run finds them
+    /// itself, and may be asked to read NaN or zero there.
+    pub unwritten_reads: bool,
 }
 
 impl LowerOptions {
     /// Defaults for a target.
     pub fn new(target: Target) -> Self {
-        LowerOptions { target, profile: Profile::Hardware, weight_cache: true, allow_inferred: false }
+        LowerOptions {
+            target,
+            profile: Profile::Hardware,
+            weight_cache: true,
+            allow_inferred: false,
+            unwritten_reads: false,
+        }
     }
 }
 
@@ -97,19 +109,24 @@ pub fn verify(mut module: Module, options: LowerOptions) -> Result<Verified, Vec
     let mut sinks: Vec<Sink> = (0..module.cores.len()).map(Sink::new).collect();
     helpers::core_races(&module.cores, &mut sinks);
     let mut groups = Vec::new();
+    let several = module.cores.len() > 1;
     for (p, sink) in module.cores.iter_mut().zip(&mut sinks) {
-        groups.push(core(p, &options, sink));
+        groups.push(core(p, &options, several, sink));
     }
     let mut found: Vec<Violation> = Vec::new();
     for mut sink in sinks {
         sink.found.sort_by_key(|v| v.instr.map_or(0, |i| i + 1));
         found.extend(sink.found);
     }
-    if found.is_empty() { Ok(Verified { module, options, groups }) } else { Err(found) }
+    if !found.is_empty() {
+        return Err(found);
+    }
+    notes::add(&mut module, options.target);
+    Ok(Verified { module, options, groups })
 }
 
 /// One core. Rules look only at what the rules before them found sound.
-fn core(p: &mut Program, o: &LowerOptions, sink: &mut Sink) -> Vec<accumulate::Group> {
+fn core(p: &mut Program, o: &LowerOptions, several: bool, sink: &mut Sink) -> Vec<accumulate::Group> {
     let bad = place::locations(p, o.target, sink);
     if o.profile == Profile::NeuronxCc224 {
         legalize::run(p, sink);
@@ -132,6 +149,9 @@ fn core(p: &mut Program, o: &LowerOptions, sink: &mut Sink) -> Vec<accumulate::G
         }
         sound.push(operands && sink.found.len() == before);
         addressable.push(operands);
+    }
+    if o.unwritten_reads {
+        written::check(p, &sound, several, sink);
     }
     double_row::run(p, o.target.generation);
     let outcome = accumulate::run(p, &sound, o.target, sink);

@@ -2,11 +2,13 @@
 
 use hadal_num::Dtype;
 
-use crate::geom;
+use crate::geom::{self, Area};
 use crate::program::{Ap, Instr, MatmultMx, PARTITIONS, Program};
 
-use super::matmul::{moving_limit, tile_rules};
+use super::gather;
+use super::matmul::{moving_limit, tile_rules, zero_region};
 use super::rules::{self, Sink};
+use super::written::scale_area;
 use super::{LowerOptions, Profile};
 
 /// Rows that a partition range of MX data has scales for: one for each 8 partitions.
@@ -26,6 +28,7 @@ pub(super) fn matmul(at: (usize, &Instr), mm: &MatmultMx, o: &LowerOptions, sink
         unit_step(at, name, ap, sink);
         partitions(at, name, ap, &[32, 64, 128], sink);
     }
+    gather::pair(at, mm, sink);
     for (name, scale, data) in
         [("ifmap_scale", &mm.ifmap_scale, &mm.ifmap), ("weights_scale", &mm.weights_scale, &mm.weights)]
     {
@@ -40,6 +43,10 @@ pub(super) fn matmul(at: (usize, &Instr), mm: &MatmultMx, o: &LowerOptions, sink
             format!("{} moving partitions, {k} stationary", mm.ifmap.partitions()),
         );
     }
+    if let Some(rows) = mm.tile_size.map(|s| s[0]).filter(|rows| k > u64::from(*rows)) {
+        sink.instr(&rules::ROWS, at, Some("weights"), format!("{k} partitions, at most {rows}"));
+    }
+    zero_region(at, mm.psum_zero_region, o, sink);
     if m % 2 != 0 || m > u64::from(PARTITIONS) {
         sink.instr(
             &rules::MX_EVEN,
@@ -232,6 +239,14 @@ pub(super) fn place_matmul(p: &Program, at: (usize, &Instr), mm: &MatmultMx, sin
             );
         }
     }
+    if let Some(column) = start(&mm.out).filter(|c| *c != 0) {
+        sink.instr(
+            &rules::MX_COLUMN_TILE,
+            at,
+            Some("out"),
+            format!("the destination starts at partition {column}, but column 0 drains to partition 0"),
+        );
+    }
     place_scale(p, at, "ifmap_scale", &mm.ifmap, &mm.ifmap_scale, sink);
     place_scale(p, at, "weights_scale", &mm.weights, &mm.weights_scale, sink);
 }
@@ -268,6 +283,29 @@ pub(super) fn place_scale(
             at,
             Some(name),
             format!("the last scale row sits at partition {last}, location `{}` ends at {end}", sl.name),
+        );
+    }
+}
+
+/// Data and scales of one quantization do not share bytes.
+pub(super) fn outputs(p: &Program, at: (usize, &Instr), data: &Ap, scale: &Ap, sink: &mut Sink) {
+    let placed = |ap: &Ap| {
+        let loc = p.loc(ap.loc)?;
+        let runs = geom::runs_of(ap.free(), ap.dtype.bytes() as u64, geom::start_byte(ap, loc)?)?;
+        Some((geom::start_partition(ap, loc)?, runs))
+    };
+    let (Some((first, bytes)), Some((scale_first, scale_bytes))) = (placed(data), placed(scale)) else {
+        return;
+    };
+    let rows = u32::try_from(data.partitions()).unwrap_or(u32::MAX);
+    let data_area = Area::new(first..first.saturating_add(rows), bytes);
+    let scale_area = scale_area(scale_first, data.partitions(), &scale_bytes);
+    if let Some((partition, byte)) = data_area.intersect(&scale_area).first() {
+        sink.instr(
+            &rules::OUTPUT_OVERLAP,
+            at,
+            Some("scale"),
+            format!("data and scales both write partition {partition}, byte {byte} of SB"),
         );
     }
 }

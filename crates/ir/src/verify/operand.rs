@@ -1,7 +1,7 @@
 //! Rules every operand obeys: inside its location, encodable, in a space its operator reaches.
 
 use crate::geom;
-use crate::program::{Access, Ap, Instr, MemLoc, Op, Program, Space};
+use crate::program::{Access, Ap, Instr, MemLoc, Op, Program, Space, index_name};
 
 use super::rules::{self, Sink};
 
@@ -16,6 +16,11 @@ pub(super) fn check(p: &Program, at: (usize, &Instr), sink: &mut Sink) -> bool {
             overlap(at, name, ap, loc, sink);
         }
         space(at, name, access, loc, sink);
+        if let Some(index) = ap.index.as_deref() {
+            let Some(loc) = p.loc(index.loc) else { return false };
+            super::gather::check(at, (name, ap), (index, loc), sink);
+            bounds(at, index_name(name), index, loc, sink);
+        }
     }
     sink.found.len() == before
 }
@@ -52,9 +57,6 @@ fn pattern(at: (usize, &Instr), name: &'static str, ap: &Ap, loc: &MemLoc, sink:
             Some(name),
             format!("{} free dimensions, {} {name} has {limit}", ap.free().len(), op.name()),
         );
-    }
-    if ap.index.is_some() {
-        sink.instr(&rules::NO_GATHER, at, Some(name), format!("{} {name} is a gather", op.name()));
     }
     if let Some(first) = ap.pattern.first()
         && loc.space() != Space::Dram
@@ -106,7 +108,13 @@ fn bounds(at: (usize, &Instr), name: &'static str, ap: &Ap, loc: &MemLoc, sink: 
         }
     }
     let size = ap.dtype.bytes() as u64;
-    let (lo, hi) = Ap::reach(if dram { &ap.pattern } else { ap.free() });
+    // A gather walks its positions, which are data: only its base is known to be inside.
+    let pairs = match (&ap.index, dram) {
+        (Some(_), _) => &[],
+        (None, true) => ap.pattern.as_slice(),
+        (None, false) => ap.free(),
+    };
+    let (lo, hi) = Ap::reach(pairs);
     let first = i128::from(ap.offset) + i128::from(lo) * i128::from(size);
     let end = i128::from(ap.offset) + (i128::from(hi) + 1) * i128::from(size);
     if first < 0 || end > i128::from(loc.bytes()) {

@@ -73,11 +73,11 @@ pub(super) fn check(
     target: Target,
     sink: &mut Sink,
 ) {
-    if at.1.op.operands().iter().any(|(_, _, ap)| bad.contains(&ap.loc)) {
+    if at.1.op.uses().iter().any(|(_, _, ap)| bad.contains(&ap.loc)) {
         return;
     }
     let before = sink.found.len();
-    for (name, access, ap) in at.1.op.operands() {
+    for (name, access, ap) in at.1.op.uses() {
         let Some(loc) = p.loc(ap.loc).filter(|l| l.space() != Space::Dram) else { continue };
         alignment(at, name, access, ap, loc, sink);
         partition_start(at, name, ap, loc, sink);
@@ -95,7 +95,10 @@ pub(super) fn check(
             super::mx::place_matmul(p, at, mm, sink);
             bank(p, at, &mm.out, target, sink);
         }
-        Op::QuantizeMx { data, scale, .. } => super::mx::place_scale(p, at, "scale", data, scale, sink),
+        Op::QuantizeMx { data, scale, .. } => {
+            super::mx::place_scale(p, at, "scale", data, scale, sink);
+            super::mx::outputs(p, at, data, scale, sink);
+        }
         _ => {}
     }
 }
@@ -222,58 +225,81 @@ fn bank(p: &Program, at: (usize, &Instr), out: &Ap, target: Target, sink: &mut S
     }
 }
 
-/// Explicit zero regions of interleaved groups must not overlap (D-37).
+/// One group's banks while it is open.
+struct Zone<'a> {
+    first: usize,
+    last: usize,
+    parts: std::ops::Range<u32>,
+    /// What START clears, or without an explicit region what the group writes.
+    banks: std::ops::Range<u64>,
+    explicit: bool,
+    instr: &'a Instr,
+}
+
+fn zone<'a>(p: &'a Program, g: &Group) -> Option<Zone<'a>> {
+    let (&first, &last) = (g.members.first()?, g.members.last()?);
+    let instr = p.instrs.get(first)?;
+    let (out, region) = match &instr.op {
+        Op::Matmult(m) => (&m.out, m.psum_zero_region),
+        Op::MatmultMx(m) => (&m.out, m.psum_zero_region),
+        Op::MatmultSparse(m) => (&m.out, None),
+        _ => return None,
+    };
+    let loc = p.loc(out.loc)?;
+    let (byte, part) = (geom::start_byte(out, loc)?, geom::start_partition(out, loc)?);
+    let parts = part..part.saturating_add(u32::try_from(out.partitions()).unwrap_or(u32::MAX));
+    let bank = u64::from(PSUM_BANK_BYTES);
+    let explicit = region.filter(|n| *n > 0 && *n <= 3);
+    let banks = match explicit {
+        Some(n) => {
+            let width = 1u64 << n;
+            let start = byte / bank / width * width;
+            start..start + width
+        }
+        None => {
+            let runs = geom::operand_runs(out, Space::Psum)?;
+            let base = u64::from(loc.byte_offset()?);
+            let (lo, hi) = (runs.runs().first()?.start, runs.runs().last()?.end);
+            (base + lo) / bank..(base + hi).div_ceil(bank)
+        }
+    };
+    Some(Zone { first, last, parts, banks, explicit: explicit.is_some(), instr })
+}
+
+/// An explicit zero region clears whole banks: those of another open group must not be among them (D-37).
 pub(super) fn zero_regions(p: &Program, groups: &[Group], sink: &mut Sink) {
-    struct Zone<'a> {
-        first: usize,
-        last: usize,
-        parts: std::ops::Range<u32>,
-        banks: std::ops::Range<u64>,
-        instr: &'a Instr,
+    let mut zones: Vec<Zone<'_>> = groups.iter().filter_map(|g| zone(p, g)).collect();
+    if !zones.iter().any(|z| z.explicit) {
+        return;
     }
-    let mut zones: Vec<Zone<'_>> = Vec::new();
-    for g in groups {
-        let (Some(&first), Some(&last)) = (g.members.first(), g.members.last()) else { continue };
-        let Some(instr) = p.instrs.get(first) else { continue };
-        let (out, region) = match &instr.op {
-            Op::Matmult(m) => (&m.out, m.psum_zero_region),
-            Op::MatmultMx(m) => (&m.out, m.psum_zero_region),
-            _ => continue,
-        };
-        let Some(n) = region.filter(|n| *n > 0 && *n <= 3) else { continue };
-        let Some(loc) = p.loc(out.loc) else { continue };
-        let (Some(byte), Some(part)) = (geom::start_byte(out, loc), geom::start_partition(out, loc)) else {
-            continue;
-        };
-        let width = 1u64 << n;
-        let bank = byte / u64::from(PSUM_BANK_BYTES) / width * width;
-        let parts = part..part.saturating_add(u32::try_from(out.partitions()).unwrap_or(u32::MAX));
-        zones.push(Zone { first, last, parts, banks: bank..bank + width, instr });
-    }
-    for (i, a) in zones.iter().enumerate() {
-        for b in zones.iter().skip(i + 1) {
-            let interleaved = a.first <= b.last && b.first <= a.last;
-            let meet = a.banks.start < b.banks.end
-                && b.banks.start < a.banks.end
-                && a.parts.start < b.parts.end
-                && b.parts.start < a.parts.end;
-            if interleaved && meet {
-                let (early, late) = if a.first <= b.first { (a, b) } else { (b, a) };
-                sink.instr(
-                    &rules::ZERO_REGIONS,
-                    (late.first, late.instr),
-                    Some("out"),
-                    format!(
-                        "the group starting at `{}` zeroes banks {}..{}, the open group of `{}` banks {}..{}",
-                        late.instr.name,
-                        late.banks.start,
-                        late.banks.end,
-                        early.instr.name,
-                        early.banks.start,
-                        early.banks.end
-                    ),
-                );
+    zones.sort_by_key(|z| z.first);
+    for (i, early) in zones.iter().enumerate() {
+        for late in zones.iter().skip(i + 1).take_while(|l| l.first <= early.last) {
+            let meet = early.banks.start < late.banks.end
+                && late.banks.start < early.banks.end
+                && early.parts.start < late.parts.end
+                && late.parts.start < early.parts.end;
+            // The earlier group has cleared its region already; what it clears is not the later one's loss.
+            if !meet || !late.explicit {
+                continue;
             }
+            let does = |z: &Zone<'_>| if z.explicit { "zeroes" } else { "writes" };
+            sink.instr(
+                &rules::ZERO_REGIONS,
+                (late.first, late.instr),
+                Some("out"),
+                format!(
+                    "the group starting at `{}` {} banks {}..{}, the open group of `{}` {} banks {}..{}",
+                    late.instr.name,
+                    does(late),
+                    late.banks.start,
+                    late.banks.end,
+                    early.instr.name,
+                    does(early),
+                    early.banks.start,
+                    early.banks.end
+                ),
+            );
         }
     }
 }

@@ -52,8 +52,8 @@ rules! {
         "use consecutive partitions", "the partition dimension folds into the start address";
     TOO_MANY_DIMS "V-304" Confirmed "An operand has no more free dimensions than its descriptor",
         "merge dimensions or split the instruction", "TENSOR3D and MEM_PATTERN3D descriptors";
-    NO_GATHER "V-305" Confirmed "This operand has no gather form here",
-        "copy the gathered elements to a contiguous tile first", "indirect descriptors are not lowered for this operand";
+    NO_GATHER "V-305" Inferred "Only the data operands of Matmult and MatmultMx are gathered, without a performance mode",
+        "copy the gathered elements to a contiguous tile first", "no indirect descriptor was seen for other operands";
     NOT_ENCODABLE "V-306" Confirmed "Steps fit 16 signed bits and counts 16 unsigned bits",
         "use a smaller stride or count", "descriptor words";
     LOCATION_PARTITIONS "V-307" Confirmed "A location lies inside the 128 partitions",
@@ -64,6 +64,14 @@ rules! {
         "align the location or the offset", "tensor_start_addr_valid (D-07)";
     SELF_OVERLAP "V-311" Inferred "An instruction writes each element of its destination once",
         "use a destination pattern that does not revisit bytes", "one write per element";
+    GATHER_DATA "V-312" Strong "Gathered data is one free dimension of step 1 that counts the positions",
+        "give the operand the pattern [[1, P], [1, N]] for N positions", "the gather form of a descriptor has no strides";
+    GATHER_INDEX "V-313" Assumed "The positions of a gather are 16- or 32-bit integers in SB, consecutive, one for each element of each partition",
+        "give the index the partitions and the free size of its data", "index address and count of the gather form; birsim asDtypeMatrix";
+    OUTPUT_OVERLAP "V-314" Inferred "The destinations of one instruction do not overlap",
+        "give data and scales bytes of their own", "one write per element";
+    UNWRITTEN "V-315" Confirmed "An operand reads only written bytes of a location that the program writes",
+        "write the bytes first, or read fewer", "written-byte tracking (D-43); checked by verify, found by a run itself";
 
     // Spaces.
     DST_NOT_PSUM "V-401" Confirmed "A matmul writes PSUM",
@@ -114,7 +122,7 @@ rules! {
         "use a tile size of the target", "public tiling documentation";
     TILE_POSITION "V-428" Confirmed "A tile position is a multiple of its size and inside the array",
         "move the tile to a multiple of its size", "public tiling documentation";
-    DOUBLE_ROW_COLUMNS "V-429" Confirmed "DoubleRow uses all 128 columns' tile",
+    DOUBLE_ROW_COLUMNS "V-429" Confirmed "DoubleRow uses the full column tile at 0",
         "drop the column tile", "public nc_matmul documentation";
     DOUBLE_ROW_SHAPE "V-430" Strong "DoubleRow operands hold a pair dimension of 2",
         "shape both operands [P, 2, F]", "both encoders force the first free dimension to 2 (D-50)";
@@ -126,6 +134,10 @@ rules! {
         "use perf_mode None, and calc auto or start", "public nc_matmul documentation";
     MOVING_TRANSPOSE "V-435" Assumed "A transpose holds the data stationary and moves the identity",
         "swap the operands in the kernel, or pass --klr-transpose moving to transpose the moving operand", "D-31";
+    REPLICATION "V-436" Confirmed "Only gen2 has replication codes",
+        "drop the replication code, or target trn1", "LoadStationary and Matmul: bytes 24 and 25 are not written on gen3";
+    ZERO_REGION_SIZE "V-437" Confirmed "psum_zero_region is at most 3, all 8 banks",
+        "use a zero region of 0 to 3", "log2 of the number of banks; 8 banks of 2 KiB";
     ARCH_LEVEL "V-439" Confirmed "The operator exists on the target's generation",
         "target the generation that has it", "checkArchLevel; encoders by generation";
 
@@ -189,6 +201,10 @@ rules! {
     SPARSE_MOVING "V-474" Strong "The sparse moving operand is [128, ratio, N]",
         "put the ratio dimension first", "D-40";
 
+    // MX, continued.
+    MX_GATHER_PAIR "V-475" Strong "An MX matmul gathers both of its data operands or neither",
+        "gather the other operand too, with positions 0, 1, 2, ... if need be", "checkMatmultMxInputs";
+
     // Data movement and helpers.
     SHAPE_MISMATCH "V-481" Confirmed "Source and destination have the same shape",
         "match the patterns", "element-wise operators";
@@ -200,6 +216,8 @@ rules! {
         "use another operation", "ALU operations in float32";
     SELECT_SHAPE "V-485" Strong "An affine pattern covers the destination's free elements",
         "match the pattern's counts to the destination", "affine select";
+    ACCUMULATOR "V-486" Confirmed "An accumulator command is 0 to 5, a load brings its value, and the reduction is add, max, min or mult",
+        "give the command a value to load, or use another command", "birsim activation accumulator; D-44";
     CORE_RACE "V-491" Inferred "Cores do not write DRAM bytes that another core reads or writes",
         "give each core its own bytes; there is no barrier between them", "cores share DRAM and nothing else";
 }

@@ -4,9 +4,9 @@ use hadal_num::Dtype;
 
 use crate::program::{Instr, MatmultSparse, PARTITIONS};
 
-use super::LowerOptions;
 use super::matmul::{is_operand_type, moving_limit};
 use super::rules::{self, Sink};
+use super::{LowerOptions, Profile};
 
 pub(super) fn check(at: (usize, &Instr), mm: &MatmultSparse, o: &LowerOptions, sink: &mut Sink) {
     for (rule, name, d) in
@@ -15,6 +15,29 @@ pub(super) fn check(at: (usize, &Instr), mm: &MatmultSparse, o: &LowerOptions, s
         if !is_operand_type(d) || d.is_x4() {
             sink.instr(rule, at, Some(name), format!("Invalid {name} data type for matmult: {d}"));
         }
+    }
+    for (name, d) in [("ifmap", mm.ifmap.dtype), ("weights", mm.weights.dtype)] {
+        if d == Dtype::Float8E4m3fn && o.profile == Profile::Hardware {
+            sink.instr(
+                &rules::E4M3FN_GEN,
+                at,
+                Some(name),
+                format!("{d} on {}, which reads its tag as legacy float8_e4m3", o.target),
+            );
+        }
+    }
+    if [mm.ifmap.dtype, mm.weights.dtype].contains(&Dtype::Float8E4m3)
+        && [mm.ifmap.dtype, mm.weights.dtype].contains(&Dtype::Float8E4m3fn)
+    {
+        sink.instr(
+            &rules::E4M3_MIX,
+            at,
+            Some("ifmap"),
+            format!(
+                "{} moving with {} stationary: the two formats do not mix",
+                mm.ifmap.dtype, mm.weights.dtype
+            ),
+        );
     }
     let wide = |d: Dtype| matches!(d, Dtype::Float32 | Dtype::Float32r);
     let (x, w) = (mm.ifmap.dtype, mm.weights.dtype);

@@ -65,3 +65,25 @@ pub fn flags(p: &Program) -> Vec<(String, u8)> {
 pub fn lowered(m: Module, target: Target) -> Lowered {
     lower(&verified(m, target)).unwrap()
 }
+
+/// Runs `test` on `n` cases, each drawn from its own seed; the same cases on every machine.
+pub fn seeded(
+    n: u64,
+    mut test: impl FnMut(&mut arbtest::arbitrary::Unstructured<'_>) -> arbtest::arbitrary::Result<()>,
+) {
+    for seed in 0..n {
+        // splitmix64 from the case's number.
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        let bytes: Vec<u8> = (0..512)
+            .flat_map(|_| {
+                state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+                let mut z = state;
+                z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+                z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+                (z ^ (z >> 31)).to_le_bytes()
+            })
+            .collect();
+        test(&mut arbtest::arbitrary::Unstructured::new(&bytes))
+            .unwrap_or_else(|e| panic!("seed {seed}: {e}"));
+    }
+}
