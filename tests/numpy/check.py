@@ -5,7 +5,7 @@ usage: check.py HADAL KERNELS [--write DIR]
 
 The arithmetic here is written apart from Hadal's: one float32 accumulator from +0, contraction index
 ascending, the product rounded before it is added; bfloat16 and FP8 by their bit layouts. With --write, the
-inputs and outputs of two kernels are kept in DIR as data.
+inputs and outputs of three kernels are kept in DIR as data.
 """
 
 import os
@@ -43,6 +43,45 @@ def matmul(w, x):
     for k in range(w.shape[0]):
         acc = acc + w[k][:, None] * x[k][None, :]
     return acc
+
+
+def fp8_table(exponent_bits, bias, count):
+    """Values of the finite codes without sign, in order."""
+    codes = np.arange(count)
+    mantissa_bits = 7 - exponent_bits
+    e, m = codes >> mantissa_bits, (codes & ((1 << mantissa_bits) - 1)) / float(1 << mantissa_bits)
+    return np.where(e == 0, np.ldexp(m, 1 - bias), np.ldexp(1 + m, e - bias))
+
+
+E4M3FN, E5M2 = fp8_table(4, 7, 0x7F), fp8_table(5, 15, 0x7C)
+
+
+def f32_to_fp8(x, table):
+    """The nearest code of a table, ties to the even one; too large is the largest."""
+    magnitude = np.abs(x.astype(np.float64))
+    between = (table[1:] + table[:-1]) / 2
+    code = np.searchsorted(between, magnitude, side="left")
+    tie = (code < len(between)) & (magnitude == between[np.minimum(code, len(between) - 1)])
+    code = np.where(tie & (code % 2 == 1), code + 1, code)
+    return (code | np.where(np.signbit(x), 0x80, 0)).astype(np.uint8)
+
+
+def quantize_mx(x, table, emax):
+    """The reference rule on float32 [P, F]: codes [P, F], scales [P/8, F/4]."""
+    p, f = x.shape
+    exponent = (x.view(np.uint32) >> 23 & 0xFF).astype(np.int64)
+    top = exponent.reshape(p // 8, 8, f // 4, 4).max(axis=(1, 3))
+    scale = np.maximum(1, np.maximum(0, top - emax))
+    factor = np.ldexp(1.0, 127 - scale).astype(np.float32).repeat(8, 0).repeat(4, 1)
+    return f32_to_fp8(x * factor, table), scale.astype(np.uint8)
+
+
+def mx_operand(codes, scales, table):
+    """Float32 values [4 P, F/4]: partition, then lane."""
+    p, f = codes.shape
+    value = np.where(codes & 0x80, -1.0, 1.0) * table[codes & 0x7F]
+    value = np.ldexp(value, scales.astype(np.int64).repeat(8, 0).repeat(4, 1) - 127).astype(np.float32)
+    return value.reshape(p, f // 4, 4).transpose(0, 2, 1).reshape(4 * p, f // 4)
 
 
 class Case:
@@ -134,6 +173,27 @@ def main():
             {"lhsT": e4, "rhs": e5}, {"out": bits(matmul(fe4, fe5))}
         )
         ran += 2
+
+    # MX. Rows and columns of different size, so that the blocks need different scales.
+    def spread(p, f):
+        size = np.ldexp(1.0, rng.integers(-12, 13, (p // 8, f // 4))).repeat(8, 0).repeat(4, 1)
+        return f32_to_bf16((rng.standard_normal((p, f)) * size).astype(np.float32))
+
+    case = lambda name: Case(hadal, kernels, name, "trn3")
+    a, b = spread(32, 128), spread(32, 256)
+    a_codes, a_scales = quantize_mx(bf16_to_f32(a), E4M3FN, 8)
+    b_codes, b_scales = quantize_mx(bf16_to_f32(b), E4M3FN, 8)
+    product = matmul(mx_operand(a_codes, a_scales, E4M3FN), mx_operand(b_codes, b_scales, E4M3FN))
+    kept["d2_mx_rowtile32"] = case("d2_mx_rowtile32").expect({"a": a, "b": b}, {"out": bits(product)})
+
+    codes = rng.integers(0, 0x7F, (128, 512), np.uint8) | rng.integers(0, 2, (128, 512), np.uint8) << 7
+    scales = rng.integers(118, 137, (16, 128), np.uint8)
+    m = spread(128, 2048)
+    m_codes, m_scales = quantize_mx(bf16_to_f32(m), E5M2, 15)
+    product = matmul(mx_operand(codes, scales, E4M3FN), mx_operand(m_codes, m_scales, E5M2))
+    inputs = {"stationary_mx_data": codes.view("<u4"), "stationary_mx_scale": scales, "moving_bf16": m}
+    case("d_mx_scattered").expect(inputs, {"out": f32_to_bf16(product)})
+    ran += 2
 
     if write:
         for name, (inputs, outputs) in kept.items():

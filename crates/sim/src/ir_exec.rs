@@ -6,7 +6,7 @@ use hadal_num::Dtype;
 
 use crate::error::{ExecError, Fault, OperandFault, Unit};
 use crate::fp32_pass::Pass;
-use crate::kernel::{Core, Tile, Weights, Writeback, host, matmul, mx, read_gathered, sparse};
+use crate::kernel::{Core, Moving, Tile, Weights, Writeback, host, matmul, mx, read_gathered, sparse};
 use crate::memory::{Machine, Store, View};
 use crate::options::Options;
 use crate::stats::{Observer, Stats};
@@ -69,11 +69,14 @@ fn step(core: &mut Core<'_>, program: &Program, instr: &Instr) -> Result<(), Ope
 }
 
 fn matmult(core: &mut Core<'_>, program: &Program, m: &Matmult) -> Result<(), OperandFault> {
-    let moving = plain(core, program, "ifmap", &m.ifmap)?;
+    let moving = match m.ifmap.index {
+        None => Moving::InPlace(plain(core, program, "ifmap", &m.ifmap)?),
+        Some(_) => Moving::Gathered(tile(core, program, ("ifmap", "ifmap index"), &m.ifmap)?),
+    };
     let dst = plain(core, program, "out", &m.out)?;
-    let weights = stationary(core, program, &m.weights)?;
+    let weights = tile(core, program, ("weights", "weights index"), &m.weights)?;
     if m.perf_mode.scale() == 2 {
-        pair_first(&moving)?;
+        moving.pair_first()?;
         if m.perf_mode == PerfMode::DoubleRow {
             pair_first(&View::of(core.machine, program, "weights", &m.weights)?)?;
         }
@@ -143,20 +146,25 @@ fn mx_operand(
 /// An operand that is not a gather.
 fn plain(core: &Core<'_>, program: &Program, name: &'static str, ap: &Ap) -> Result<View, OperandFault> {
     if ap.index.is_some() {
-        let what = "a gathered operand of Matmult".to_owned();
-        return Err(Fault::Unsupported { what, why: "only its weights are gathered" }.on(name));
+        let what = "a gathered operand".to_owned();
+        return Err(Fault::Unsupported { what, why: "only those of a dense matmul are gathered" }.on(name));
     }
     View::of(core.machine, program, name, ap)
 }
 
-/// The stationary operand, gathered or not.
-fn stationary(core: &Core<'_>, program: &Program, ap: &Ap) -> Result<Tile, OperandFault> {
-    let view = View::of(core.machine, program, "weights", ap)?;
+/// An operand of the dense array, gathered or not; the names are the operand's and its positions'.
+fn tile(
+    core: &Core<'_>,
+    program: &Program,
+    (name, index_name): (&'static str, &'static str),
+    ap: &Ap,
+) -> Result<Tile, OperandFault> {
+    let view = View::of(core.machine, program, name, ap)?;
     match &ap.index {
         None => Tile::read(core, &view),
         Some(index) => {
             let step = ap.free().last().map_or(1, |p| p.step);
-            let index = View::of(core.machine, program, "weights index", index)?;
+            let index = View::of(core.machine, program, index_name, index)?;
             read_gathered(core, &view, step, &index)
         }
     }

@@ -20,6 +20,7 @@ pub mod ir_exec;
 mod kernel;
 pub mod memory;
 mod options;
+pub mod probe;
 mod run;
 mod stats;
 

@@ -52,7 +52,7 @@ impl Options {
     /// The rules in force on a target, one line each, with the decision behind it.
     pub fn rules(&self, target: Target) -> Vec<String> {
         let mut r = vec![
-            "sum order: contraction index ascending, products rounded before the add, from +0, then one add into PSUM (D-18, D-29)"
+            "sum order: partition ascending, then row pair or lane, products rounded before the add, from +0, then one add into PSUM (D-18, D-29)"
                 .to_owned(),
             match self.fp32 {
                 Fp32Mode::Single => {
@@ -72,6 +72,8 @@ impl Options {
         } else {
             r.push("accumulate: START overwrites, without START the sum is added (D-16)".to_owned());
         }
+        r.push("calc auto: the first write of an element overwrites, later ones add (D-28, D-48)".to_owned());
+        r.push("zero points: subtracted in float32 (D-60)".to_owned());
         r.push(if target.generation == Gen::Gen4 {
             "START clears the destination's own bytes, or 2^n banks for zero region n > 0 (D-17)".to_owned()
         } else {
@@ -82,6 +84,9 @@ impl Options {
         } else {
             "transpose: the selected stationary row, bit for bit (D-21)".to_owned()
         });
+        if target.generation == Gen::Gen3 {
+            r.push("sparse: tag t of row p picks partition 4 (p / 4) + t / ratio, plane t % ratio; lowest nibble first (D-20)".to_owned());
+        }
         if target.generation == Gen::Gen4 {
             r.push(match self.psum_rounding {
                 PsumRounding::Rne => {
@@ -99,7 +104,24 @@ impl Options {
                 ScaleRule::Ocp => "NaN in QuantizeMx: scale 255, element codes 0 (D-47)".to_owned(),
                 _ => "NaN in QuantizeMx: the zero code with the sign (D-33)".to_owned(),
             });
+            r.push("QuantizeMx narrows with saturation; FP4 lane 0 in the lowest bits (D-06)".to_owned());
+            r.push(match self.mx_rule {
+                ScaleRule::Hardware | ScaleRule::Ocp => "MX scale 255: NaN (D-46)".to_owned(),
+                _ => "MX scale 255: 2^128 (D-46)".to_owned(),
+            });
         }
+        r.push(
+            "narrowing: one rounding to nearest even; FP8 overflow as IEEE, or saturating where the program's FP8 configuration says so"
+                .to_owned(),
+        );
+        r.push(match target.generation {
+            Gen::Gen4 => "FP8 tag 0E of bare bundles: float8_e4m3fn (D-51)".to_owned(),
+            _ => "FP8 tag 0E of bare bundles: legacy float8_e4m3 (D-51)".to_owned(),
+        });
+        r.push(
+            "activation functions: within 1 ulp of the mathematical value, the same on every machine"
+                .to_owned(),
+        );
         r.push("float32 to integer: nearest even, saturating, NaN to 0 (D-32)".to_owned());
         r.push(match self.uninit {
             Uninit::Error => "never-written bytes: an error (D-43)".to_owned(),

@@ -77,16 +77,56 @@ fn reading_what_the_program_has_not_written() {
     assert_eq!(bind::unwritten(&m, &p, "s"), Ok(16));
 }
 
+/// Every choice of the options, and every decision about a number, is among the rules of the targets it bears on.
 #[test]
 fn rules_name_what_is_in_force() {
+    use hadal_sim::{Fp32Mode, PsumRounding, ScaleRule};
     let rules = |o: Options, t: Target| o.rules(t).join("\n");
-    let default = rules(Options::default(), Target::TRN3);
-    for part in ["D-18", "D-19", "single product", "MX block scale: reference (D-05)", "nearest even (D-23)"]
+    let every =
+        ["D-04", "D-16", "D-17", "D-18", "D-19", "D-21", "D-28", "D-29", "D-32", "D-43", "D-51", "D-60"];
+    for (t, more, less) in [
+        (Target::TRN1, &["ordinary matmul", "legacy"][..], &["D-20", "D-05", "D-23"][..]),
+        (Target::TRN2, &["bit for bit", "D-20", "legacy"], &["D-05", "D-23"]),
+        (
+            Target::TRN3,
+            &[
+                "bit for bit",
+                "D-05",
+                "D-06",
+                "D-23",
+                "D-33",
+                "D-46",
+                "2^n banks",
+                "0E of bare bundles: float8_e4m3fn",
+            ],
+            &["D-20"],
+        ),
+    ] {
+        let text = rules(Options::default(), t);
+        for part in every.iter().chain(more) {
+            assert!(text.contains(part), "{part} on {t} in\n{text}");
+        }
+        assert!(less.iter().all(|part| !text.contains(part)), "{t}:\n{text}");
+    }
+    assert!(rules(Options::default(), "level:45".parse().unwrap()).contains("D-42"));
+
+    // Each choice shows in a text of its own.
+    let d = Options::default();
+    let distinct = |all: &[Options]| {
+        let texts: std::collections::BTreeSet<String> = all.iter().map(|o| rules(*o, Target::TRN3)).collect();
+        assert_eq!(texts.len(), all.len());
+    };
+    distinct(&[Fp32Mode::Single, Fp32Mode::TwoPass].map(|fp32| Options { fp32, ..d }));
+    distinct(&ScaleRule::ALL.map(|mx_rule| Options { mx_rule, ..d }));
+    distinct(
+        &[PsumRounding::Rne, PsumRounding::Stochastic(1), PsumRounding::Stochastic(2)]
+            .map(|psum_rounding| Options { psum_rounding, ..d }),
+    );
+    distinct(&[Uninit::Error, Uninit::Nan, Uninit::Zero].map(|uninit| Options { uninit, ..d }));
+    let default = rules(d, Target::TRN3);
+    for part in
+        ["single product", "MX block scale: reference (D-05)", "nearest even (D-23)", "an error (D-43)"]
     {
         assert!(default.contains(part), "{part} in\n{default}");
     }
-    assert!(!rules(Options::default(), Target::TRN2).contains("MX"));
-    let other = Options { fp32: hadal_sim::Fp32Mode::TwoPass, uninit: Uninit::Nan, ..Options::default() };
-    assert!(rules(other, T).contains("hi first"));
-    assert!(rules(other, T).contains("read as FF"));
 }

@@ -178,3 +178,97 @@ fn inputs_of_several_cores() {
         .collect();
     assert_eq!(names, [vec!["in".to_owned()], vec!["tab".to_owned()]]);
 }
+
+/// Tags below 4 * ratio, scales near 1 in uint8, an identity along the transposed operand; through copies.
+#[test]
+fn seeded_inputs_suit_their_use() {
+    use hadal_ir::program::{MatmultMx, MatmultSparse};
+    let (b, u) = (Dtype::Bfloat16, Dtype::Uint8);
+    for ratio in [1u32, 2, 4] {
+        let p = program(
+            vec![
+                sb("w", 0, 128, 0, 16),
+                sb("x", 0, 128, 64, 16 * ratio),
+                dram("tags", Role::Input, Dtype::Uint16, &[128, 2]),
+                sb("t", 0, 128, 512, 4),
+                psum("o", 0, 8, 0, 0, 32),
+            ],
+            vec![
+                Op::DmaCopy {
+                    dst: ap(3, Dtype::Uint16, &[(1, 128), (1, 2)]),
+                    src: ap(2, Dtype::Uint16, &[(2, 128), (1, 2)]),
+                },
+                Op::MatmultSparse(Box::new(MatmultSparse {
+                    ifmap: ap(1, b, &[(1, 128), (8, u64::from(ratio)), (1, 8)]),
+                    weights: ap(0, b, &[(1, 128), (1, 8)]),
+                    tags: ap(3, Dtype::Uint16, &[(1, 128), (1, 2)]),
+                    out: ap(4, Dtype::Float32, &[(1, 8), (1, 8)]),
+                    compress_ratio: ratio,
+                })),
+            ],
+        );
+        let m = filled(&p, 3, &[]).unwrap();
+        let nibbles: Vec<u32> = bind::dump(&m, &p, "tags")
+            .unwrap()
+            .data
+            .iter()
+            .flat_map(|b| [b & 15, b >> 4])
+            .map(u32::from)
+            .collect();
+        assert!(nibbles.iter().all(|t| *t < 4 * ratio), "ratio {ratio}");
+        // 1024 draws miss one of at most 16 values with a probability below 1e-27.
+        assert!((0..4 * ratio).all(|t| nibbles.contains(&t)), "ratio {ratio}");
+    }
+
+    let x4 = Dtype::Float8E4m3fnX4;
+    let scale = |loc| ap(loc, u, &[(1, 4), (1, 8)]);
+    let p = program(
+        vec![
+            sb("w", 0, 32, 0, 32),
+            sb("x", 0, 32, 64, 32),
+            sb("ws", 0, 32, 128, 8),
+            dram("scales", Role::Input, u, &[4, 8]),
+            sb("xs", 0, 32, 192, 8),
+            dram("codes", Role::Input, Dtype::Uint32, &[32, 8]),
+            psum("o", 0, 8, 0, 0, 32),
+        ],
+        vec![
+            Op::DmaCopy { dst: scale(4), src: ap(3, u, &[(8, 4), (1, 8)]) },
+            Op::DmaCopy { dst: ap(1, x4, &[(1, 32), (1, 8)]), src: ap(5, x4, &[(8, 32), (1, 8)]) },
+            Op::MatmultMx(Box::new(MatmultMx {
+                ifmap: ap(1, x4, &[(1, 32), (1, 8)]),
+                weights: ap(0, x4, &[(1, 32), (1, 8)]),
+                ifmap_scale: scale(4),
+                weights_scale: scale(2),
+                out: ap(6, Dtype::Float32, &[(1, 8), (1, 8)]),
+                accumulate_flags: None,
+                psum_zero_region: None,
+                tile_position: None,
+                tile_size: None,
+            })),
+        ],
+    );
+    let m = filled(&p, 3, &[]).unwrap();
+    for name in ["ws", "scales"] {
+        let codes = bind::dump(&m, &p, name).unwrap().data;
+        assert!(codes.iter().all(|c| (124..=131).contains(c)), "{name}: {codes:?}");
+    }
+    // The integers of `codes` are read as FP8 only: normal values, which have nonzero high lanes.
+    let codes = bind::dump(&m, &p, "codes").unwrap();
+    let values = bind::widen(&codes, x4).unwrap().to_f32().unwrap();
+    assert!(values.iter().all(|v| v.abs() < 6.0) && values.iter().filter(|v| v.abs() > 0.25).count() > 512);
+
+    // A transpose of rows 32..64: the ones lie on the diagonal of the operand, two columns into the tile.
+    let mut mm =
+        matmult(ap(0, b, &[(1, 32), (1, 32)]), ap(1, b, &[(1, 32), (1, 8)]), ap(2, b, &[(1, 8), (1, 32)]));
+    (mm.is_transpose, mm.ifmap.partition, mm.ifmap.offset, mm.weights.partition) = (true, 32, 4, 32);
+    let p = program(
+        vec![sb("x", 0, 64, 0, 72), sb("w", 0, 64, 128, 16), psum("o", 0, 8, 0, 0, 64)],
+        vec![Op::Matmult(Box::new(mm))],
+    );
+    let m = filled(&p, 3, &[]).unwrap();
+    for (i, v) in support::values(&m, &p, "x").iter().enumerate() {
+        let (row, col) = (i / 36, i % 36);
+        assert_eq!(*v, if row >= 32 && col >= 2 && col - 2 == row - 32 { 1.0 } else { 0.0 }, "{row} {col}");
+    }
+}

@@ -6,10 +6,11 @@ use hadal_ir::program::{LocKind, MemLoc, Program};
 use hadal_num::{Dtype, Overflow};
 
 use super::random::Stream;
-use super::{Array, BindError, InputSpec, element_type, inputs, shape_of};
+use super::{Array, BindError, InputSpec, element_type, inputs, purpose, shape_of};
 use crate::memory::Machine;
 
-/// Writes every input of a program: the arrays of `given` by name, the others from `seed`.
+/// Writes every input of a program: the arrays of `given` by name, the others from `seed` in the form their
+/// use needs ([`super::Purpose`]).
 ///
 /// A float array is rounded to the location's type (nearest even, overflow as IEEE: to infinity, or NaN for
 /// a format without one), each lane by itself for `x4` types; an unsigned array of the container's size is
@@ -46,7 +47,8 @@ pub fn fill_where(
         let Some(loc) = program.find_loc(&spec.name).and_then(|id| program.loc(id)) else { continue };
         fits(machine, loc)?;
         let count = spec.shape.iter().fold(1usize, |n, d| n.saturating_mul(*d));
-        let bytes = Stream::new(seed, &spec.name).containers(spec.dtype, count);
+        let mut stream = Stream::new(seed, &spec.name);
+        let bytes = purpose::bytes(&spec.purpose, &mut stream, loc, spec.dtype, count);
         store(machine, loc, spec.dtype, &bytes)?;
     }
     for (name, array) in given {

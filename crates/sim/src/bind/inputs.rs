@@ -5,6 +5,8 @@ use std::collections::BTreeSet;
 use hadal_ir::program::{Access, Ap, LocId, LocKind, MemLoc, Module, Op, Program, Role};
 use hadal_num::Dtype;
 
+use super::purpose::{self, Purpose};
+
 /// Why a location is an input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputRole {
@@ -15,7 +17,7 @@ pub enum InputRole {
 }
 
 /// A location that a run must fill.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct InputSpec {
     /// Name of the location.
     pub name: String,
@@ -25,6 +27,8 @@ pub struct InputSpec {
     pub shape: Vec<usize>,
     /// Why it is an input.
     pub role: InputRole,
+    /// What it is for: how a seed fills it.
+    pub purpose: Purpose,
 }
 
 /// Every access pattern of an operator with its role, the index lists of gathers included.
@@ -107,6 +111,7 @@ fn inputs_except(program: &Program, dram_known: &BTreeSet<String>) -> Vec<InputS
             read.insert(ap.loc);
         }
     }
+    let mut special = purpose::special(program);
     let mut out = Vec::new();
     for (loc, id) in program.locs.iter().zip((0u32..).map(LocId)) {
         let role = match loc.kind {
@@ -118,7 +123,9 @@ fn inputs_except(program: &Program, dram_known: &BTreeSet<String>) -> Vec<InputS
             continue;
         }
         let dtype = element_type(program, id);
-        out.push(InputSpec { name: loc.name.clone(), dtype, shape: shape_of(loc, dtype), role });
+        let values = || Purpose::Values(purpose::read_as(program, id, dtype));
+        let purpose = special.remove(&id).unwrap_or_else(values);
+        out.push(InputSpec { name: loc.name.clone(), dtype, shape: shape_of(loc, dtype), role, purpose });
     }
     out
 }

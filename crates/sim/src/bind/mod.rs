@@ -7,6 +7,7 @@ mod array;
 mod dump;
 mod fill;
 mod inputs;
+mod purpose;
 mod random;
 
 use thiserror::Error;
@@ -16,6 +17,7 @@ pub use dump::{dump, unwritten, widen};
 pub(crate) use fill::known;
 pub use fill::{fill, fill_where};
 pub use inputs::{InputRole, InputSpec, element_type, inputs, module_inputs, shape_of};
+pub use purpose::Purpose;
 
 use crate::error::Fault;
 

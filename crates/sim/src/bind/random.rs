@@ -50,6 +50,14 @@ impl Stream {
         radius * libm::cos(angle)
     }
 
+    /// `count` bytes of two sparsity tags each, uniform below `4 * ratio` (at most 16).
+    pub(crate) fn tags(&mut self, ratio: u64, count: usize) -> Vec<u8> {
+        let limit = (ratio.clamp(1, 4) * 4) as u32;
+        // The limit divides 2^24 for the ratios there are, so the remainder is uniform.
+        let mut tag = || (self.rng.next_u32() >> 8) % limit;
+        (0..count).map(|_| (tag() | tag() << 4) as u8).collect()
+    }
+
     /// `count` containers of `dtype`.
     ///
     /// Floats (each lane of an `x4` type) are standard normal; integers are uniform in 0..=7; scales

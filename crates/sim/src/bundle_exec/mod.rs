@@ -15,7 +15,7 @@ use hadal_num::Dtype;
 use self::latch::{Held, Latch, Latches};
 use crate::error::{ExecError, Fault, OperandFault, Unit};
 use crate::fp32_pass::{Fp32Pass, Pass};
-use crate::ir_exec::{pair_first, setup};
+use crate::ir_exec::setup;
 use crate::kernel::matmul;
 use crate::kernel::sparse::Tags;
 use crate::kernel::{Core, Weights, Writeback, host};
@@ -139,7 +139,7 @@ impl Array<'_> {
         let dtype = operand_dtype(load.weights_tag, load.perf_variant, target.generation)
             .ok_or_else(|| Fault::Tag { tag: load.weights_tag }.on("weights"))?;
         let dtype = operand::fp8(dtype, bundle.side);
-        let index_type = operand::index_type(self.program, bundle.instr);
+        let index_type = operand::index_type(self.program, bundle.instr, "weights");
         let tile = operand::weights(&self.core, &load.weights, dtype, load.rows, perf, index_type)?;
         let weights = Weights::new(tile, perf, load.transpose != 0, bundle.side.zero_point_weights)?;
         if weights.columns != usize::from(load.active_cols) {
@@ -174,9 +174,10 @@ impl Array<'_> {
         let dtype = operand::fp8(dtype, bundle.side);
         let dst_type = tag_dtype(mm.dst_tag, target.generation)
             .ok_or_else(|| Fault::Tag { tag: mm.dst_tag }.on("out"))?;
-        let moving = operand::pattern("ifmap", &mm.moving, dtype, mm.rows)?;
+        let index_type = operand::index_type(self.program, bundle.instr, "ifmap");
+        let moving = operand::moving(&self.core, &mm.moving, dtype, mm.rows, index_type)?;
         if weights.perf.scale() == 2 {
-            pair_first(&moving)?;
+            moving.pair_first()?;
         }
         let dst = operand::pattern("out", &mm.dst, operand::fp8(dst_type, bundle.side), mm.active_cols)?;
         let how = match pass {

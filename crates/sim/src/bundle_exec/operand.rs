@@ -2,12 +2,12 @@
 
 use hadal_ir::encode::Side;
 use hadal_ir::program::{Op, Program};
-use hadal_isa::{Addr4, Pattern, PerfMode, Place};
+use hadal_isa::{Addr4, IndirectPattern, Pattern, PerfMode, Place};
 use hadal_num::Dtype;
 
 use crate::error::{Fault, OperandFault};
 use crate::ir_exec::pair_first;
-use crate::kernel::{Core, Tile, read_gathered};
+use crate::kernel::{Core, Moving, Tile, read_gathered};
 use crate::memory::{Dim, Store, View};
 
 /// Type of the positions of a gather when no program says: 16-bit unsigned (ASSUMED; the wire has no tag
@@ -24,11 +24,12 @@ pub(crate) fn fp8(dtype: Dtype, side: Side) -> Dtype {
 }
 
 /// Type of a gather's positions, from the instruction the bundle came from.
-pub(crate) fn index_type(program: Option<&Program>, instr: usize) -> Dtype {
-    match program.and_then(|p| p.instrs.get(instr)).map(|i| &i.op) {
-        Some(Op::Matmult(m)) => m.weights.index.as_ref().map_or(DEFAULT_INDEX, |i| i.dtype),
-        _ => DEFAULT_INDEX,
-    }
+pub(crate) fn index_type(program: Option<&Program>, instr: usize, operand: &str) -> Dtype {
+    let ap = match program.and_then(|p| p.instrs.get(instr)).map(|i| &i.op) {
+        Some(Op::Matmult(m)) => Some(if operand == "ifmap" { &m.ifmap } else { &m.weights }),
+        _ => None,
+    };
+    ap.and_then(|ap| ap.index.as_ref()).map_or(DEFAULT_INDEX, |i| i.dtype)
 }
 
 /// The memory a static start address names: (memory, partition, byte in the partition).
@@ -81,16 +82,42 @@ pub(crate) fn weights(
     perf: PerfMode,
     index_type: Dtype,
 ) -> Result<Tile, OperandFault> {
-    let Some(gather) = p.as_indirect() else {
-        let view = pattern("weights", p, dtype, rows)?;
-        if perf == PerfMode::DoubleRow {
-            pair_first(&view)?;
+    if let Some(gather) = p.as_indirect() {
+        return gathered(core, ("weights", "weights index"), &gather, (dtype, index_type), rows);
+    }
+    let view = pattern("weights", p, dtype, rows)?;
+    if perf == PerfMode::DoubleRow {
+        pair_first(&view)?;
+    }
+    Tile::read(core, &view)
+}
+
+/// The moving operand, static or gathered.
+pub(crate) fn moving<const N: usize>(
+    core: &Core<'_>,
+    p: &Pattern<N>,
+    dtype: Dtype,
+    rows: u8,
+    index_type: Dtype,
+) -> Result<Moving, OperandFault> {
+    match p.as_indirect() {
+        None => pattern("ifmap", p, dtype, rows).map(Moving::InPlace),
+        Some(gather) => {
+            gathered(core, ("ifmap", "ifmap index"), &gather, (dtype, index_type), rows).map(Moving::Gathered)
         }
-        return Tile::read(core, &view);
-    };
-    let base = Pattern { start: gather.data, strides: [1; 3], counts: [1; 3] };
-    let base = pattern("weights", &base, dtype, rows)?;
-    let index = Pattern { start: gather.index, strides: [1; 3], counts: gather.counts };
-    let index = pattern("weights index", &index, index_type, rows)?;
+    }
+}
+
+fn gathered<const N: usize>(
+    core: &Core<'_>,
+    (name, index_name): (&'static str, &'static str),
+    gather: &IndirectPattern<N>,
+    (dtype, index_type): (Dtype, Dtype),
+    rows: u8,
+) -> Result<Tile, OperandFault> {
+    let base = Pattern { start: gather.data, strides: [1; N], counts: [1; N] };
+    let base = pattern(name, &base, dtype, rows)?;
+    let index = Pattern { start: gather.index, strides: [1; N], counts: gather.counts };
+    let index = pattern(index_name, &index, index_type, rows)?;
     read_gathered(core, &base, 1, &index)
 }

@@ -17,15 +17,25 @@ pub(crate) struct Accumulator {
     consumed: bool,
 }
 
-/// The function. `copy`, `relu`, `square`, `sqrt` and `reciprocal` are correctly rounded; the others are
-/// computed in float64 and rounded once, within 1 ulp of the mathematical value and the same on every
-/// machine. The device's own tables are not documented.
+/// The function on float32.
+///
+/// | function | accuracy |
+/// |---|---|
+/// | `copy` | exact; NaN keeps its bits where nothing is converted |
+/// | `relu` | exact; NaN stays, -0 becomes +0 |
+/// | `square`, `sqrt`, `reciprocal` | correctly rounded, IEEE 754 |
+/// | `exp`, `sigmoid`, `tanh`, `rsqrt`, `gelu` (with the error function, `x Phi(x)`) | within 1 ulp of the mathematical value: computed in float64 in software and rounded once, so the same on every machine |
+///
+/// The device's own tables are not documented, and its results will differ in the last places.
 pub(crate) fn function(func: ActFunc) -> fn(f32) -> f32 {
     match func {
         ActFunc::Copy => |x| x,
         // Keeps NaN; -0 becomes +0.
         ActFunc::Relu => |x| if x > 0.0 || x.is_nan() { x } else { 0.0 },
         ActFunc::Gelu => |x| {
+            if x == f32::NEG_INFINITY {
+                return -0.0; // the limit; the product would be infinity times 0
+            }
             let x = f64::from(x);
             (0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)) as f32
         },

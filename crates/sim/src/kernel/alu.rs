@@ -42,6 +42,11 @@ fn sar(a: i64, by: i64) -> i64 {
     a >> u32::try_from(by).unwrap_or(63).min(63)
 }
 
+/// A result as it is stored: arithmetic makes one NaN only (D-63), `bypass` hands on what it was given.
+pub(crate) fn settled(op: AluOp, value: f32) -> f32 {
+    if op == AluOp::Bypass { value } else { hadal_num::matmul::canonical(value) }
+}
+
 /// The operation, or the reason there is none.
 ///
 /// Logical operations take any nonzero value (NaN included) for true and give 1 or 0; so do comparisons.

@@ -33,7 +33,7 @@ pub(crate) fn transpose(core: &mut Core<'_>, dst: &View, src: &View) -> Result<(
     let bytes = if dst.dtype == src.dtype {
         core.read(src)?
     } else if dst.dtype.lanes() == src.dtype.lanes() {
-        narrow(dst.dtype, &core.read_f32(src)?, core.overflow())?
+        narrow(dst.dtype, &core.read_f32(src)?, core.overflow(dst.dtype))?
     } else {
         let text = "a transpose keeps the number of lanes of a container";
         return Err(Fault::Type { text, dtype: dst.dtype }.on(dst.operand));

@@ -45,7 +45,7 @@ pub(crate) fn constant(core: &Core<'_>, dtype: Dtype, value: Immediate) -> Resul
         let clamped = i128::from(i).clamp(lo, hi);
         return Ok(clamped.to_le_bytes().into_iter().take(dtype.bytes()).collect());
     }
-    narrow(dtype, &vec![value.as_f32(); dtype.lanes()], core.overflow())
+    narrow(dtype, &vec![value.as_f32(); dtype.lanes()], core.overflow(dtype))
 }
 
 /// Least and greatest value of an integer type.

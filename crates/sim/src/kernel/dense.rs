@@ -36,6 +36,63 @@ impl Tile {
     }
 }
 
+/// The moving operand: where it lies, or its containers when they were gathered.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Moving {
+    InPlace(View),
+    Gathered(Tile),
+}
+
+impl Moving {
+    fn operand(&self) -> &'static str {
+        match self {
+            Moving::InPlace(view) => view.operand,
+            Moving::Gathered(tile) => tile.operand,
+        }
+    }
+
+    fn dtype(&self) -> Dtype {
+        match self {
+            Moving::InPlace(view) => view.dtype,
+            Moving::Gathered(tile) => tile.dtype,
+        }
+    }
+
+    fn rows(&self) -> u64 {
+        match self {
+            Moving::InPlace(view) => view.rows,
+            Moving::Gathered(tile) => tile.rows as u64,
+        }
+    }
+
+    /// Containers in a partition.
+    fn per_row(&self) -> u64 {
+        match self {
+            Moving::InPlace(view) => view.per_row(),
+            Moving::Gathered(tile) => tile.cols as u64,
+        }
+    }
+
+    /// Its containers.
+    pub(crate) fn tile(&self, core: &Core<'_>) -> Result<Tile, OperandFault> {
+        match self {
+            Moving::InPlace(view) => Tile::read(core, view),
+            Moving::Gathered(tile) => Ok(tile.clone()),
+        }
+    }
+
+    /// Fails unless the first free dimension is the row pair, which a gather has no room for.
+    pub(crate) fn pair_first(&self) -> Result<(), OperandFault> {
+        match self {
+            Moving::InPlace(view) => crate::ir_exec::pair_first(view),
+            Moving::Gathered(tile) => {
+                let what = "a gathered operand in row pairs".to_owned();
+                Err(Fault::Unsupported { what, why: "a gather has one dimension" }.on(tile.operand))
+            }
+        }
+    }
+}
+
 /// The stationary operand as the array holds it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Weights {
@@ -118,7 +175,7 @@ impl Weights {
     }
 
     /// Columns of the product with a moving operand.
-    pub(crate) fn moving_columns(&self, moving: &View) -> Result<usize, OperandFault> {
+    pub(crate) fn moving_columns(&self, moving: &Moving) -> Result<usize, OperandFault> {
         let planes = planes(self.perf)? as u64;
         let per_row = moving.per_row();
         if per_row.is_multiple_of(planes) {
@@ -126,7 +183,7 @@ impl Weights {
         }
         let got = format!("{per_row} elements in a partition");
         let what = "row pairs of the moving operand";
-        Err(Fault::Shape { what, got, want: "an even number".into() }.on(moving.operand))
+        Err(Fault::Shape { what, got, want: "an even number".into() }.on(moving.operand()))
     }
 
     /// `out[m, n] = sum over k of w[k, m] * x[k, n]`, with `w` one of [`Weights::values`] and
@@ -135,15 +192,18 @@ impl Weights {
         &self,
         core: &Core<'_>,
         w: &[f32],
-        moving: &View,
+        moving: &Moving,
         zero_point: u8,
         x: &mut Vec<f32>,
         out: &mut Vec<f32>,
     ) -> Result<(), OperandFault> {
-        self.accepts(moving.operand, moving.dtype, moving.rows)?;
+        self.accepts(moving.operand(), moving.dtype(), moving.rows())?;
         let n = self.moving_columns(moving)?;
-        core.machine.gather_f32(moving, core.options.uninit, x)?;
-        adjust(moving.dtype, zero_point, x);
+        match moving {
+            Moving::InPlace(view) => core.machine.gather_f32(view, core.options.uninit, x)?,
+            Moving::Gathered(tile) => *x = widen(tile.dtype, &tile.bytes)?,
+        }
+        adjust(moving.dtype(), zero_point, x);
         out.resize(self.columns * n, 0.0);
         // [K, 2, N] row-major is [2K, N] with the plane counting fastest, which is the order of D-18.
         matmul::matmul_blocked(w, x, self.depth(), self.columns, n, out)?;

@@ -2,8 +2,8 @@
 
 use hadal_ir::program::{AluOp, Immediate};
 
-use super::Core;
 use super::alu::{Alu, BitOp, FloatOp, operation};
+use super::{Core, alu};
 use crate::error::{Fault, OperandFault};
 use crate::memory::View;
 
@@ -31,7 +31,7 @@ pub(crate) fn tensor_tensor(
         Alu::Float(f) => {
             let b = core.read_f32(src1)?;
             let a = core.read_f32(src0)?;
-            let out: Vec<f32> = a.iter().zip(&b).map(|(a, b)| f(*a, *b)).collect();
+            let out: Vec<f32> = a.iter().zip(&b).map(|(a, b)| alu::settled(op, f(*a, *b))).collect();
             core.write_f32(dst, &out)
         }
         Alu::Bits(f) => {
@@ -54,18 +54,18 @@ pub(crate) fn tensor_scalar(
 ) -> Result<(), OperandFault> {
     same_elements(dst, src)?;
     let steps: Vec<(AluOp, Immediate)> = std::iter::once(first).chain(second).collect();
-    let mut floats: Vec<(FloatOp, f32)> = Vec::new();
+    let mut floats: Vec<(AluOp, FloatOp, f32)> = Vec::new();
     let mut bits: Vec<(BitOp, i64)> = Vec::new();
     for (op, value) in &steps {
         match operation(*op)? {
-            Alu::Float(f) => floats.push((f, value.as_f32())),
+            Alu::Float(f) => floats.push((*op, f, value.as_f32())),
             Alu::Bits(f) => bits.push((f, integer(*op, *value)?)),
         }
     }
     if bits.is_empty() {
         let mut values = core.read_f32(src)?;
-        for (f, scalar) in floats {
-            values.iter_mut().for_each(|v| *v = f(*v, scalar));
+        for (op, f, scalar) in floats {
+            values.iter_mut().for_each(|v| *v = alu::settled(op, f(*v, scalar)));
         }
         return core.write_f32(dst, &values);
     }

@@ -12,7 +12,7 @@ pub(crate) fn execute(core: &mut Core<'_>, program: &Program, op: &Op) -> Result
         if ap.index.is_some() {
             return Err(Fault::Unsupported {
                 what: format!("a gathered operand of {}", op.name()),
-                why: "only the weights of a dense matmul are gathered",
+                why: "only the operands of a dense matmul are gathered",
             }
             .on(name));
         }

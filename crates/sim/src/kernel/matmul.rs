@@ -3,7 +3,7 @@
 use hadal_isa::Gen;
 use hadal_num::Dtype;
 
-use super::{Core, Tile, Weights, Writeback, pe_transpose};
+use super::{Core, Moving, Weights, Writeback, pe_transpose};
 use crate::error::OperandFault;
 use crate::fp32_pass::Pass;
 use crate::memory::View;
@@ -20,7 +20,7 @@ pub(crate) struct Scratch {
 pub(crate) fn issue(
     core: &mut Core<'_>,
     weights: &Weights,
-    moving: &View,
+    moving: &Moving,
     zero_point: u8,
     dst: &View,
     pass: Pass,
@@ -31,7 +31,7 @@ pub(crate) fn issue(
         if pass == Pass::Second {
             return Ok(());
         }
-        let bits = pe_transpose::transpose(weights, &Tile::read(core, moving)?)?;
+        let bits = pe_transpose::transpose(weights, &moving.tile(core)?)?;
         return core.write_transposed(dst, bits.bytes, bits.dtype, how);
     }
     let two_pass = weights.tile.dtype == Dtype::Float32 && core.options.fp32 == Fp32Mode::TwoPass;

@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::stats::Stats;
 
 pub(crate) use activation::Accumulator;
-pub(crate) use dense::{Tile, Weights};
+pub(crate) use dense::{Moving, Tile, Weights};
 pub(crate) use gather::read as read_gathered;
 pub(crate) use writeback::Writeback;
 
@@ -72,13 +72,14 @@ impl<'a> Core<'a> {
 
     /// Narrows to an operand's type and writes it.
     pub(crate) fn write_f32(&mut self, view: &View, values: &[f32]) -> Result<(), OperandFault> {
-        let bytes = narrow(view.dtype, values, self.overflow())?;
+        let bytes = narrow(view.dtype, values, self.overflow(view.dtype))?;
         self.machine.scatter(view, &bytes)
     }
 
-    /// The FP8 overflow rule that the program configured.
-    pub(crate) fn overflow(&self) -> Overflow {
-        if self.attrs.fp8_conv_config[0] == 1 { Overflow::Saturate } else { Overflow::Ieee }
+    /// The overflow rule of a conversion to `dtype`: what the program configured for FP8, IEEE for the rest.
+    pub(crate) fn overflow(&self, dtype: Dtype) -> Overflow {
+        let fp8 = dtype.is_fp8() || matches!(dtype, Dtype::Float8E4m3fnX4 | Dtype::Float8E5m2X4);
+        if fp8 && self.attrs.fp8_conv_config[0] == 1 { Overflow::Saturate } else { Overflow::Ieee }
     }
 }
 

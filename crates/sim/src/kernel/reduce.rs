@@ -43,6 +43,7 @@ pub(crate) fn reduce(
     }
     let values = core.read_f32(src)?;
     let run = usize::try_from(run).unwrap_or(usize::MAX).max(1);
-    let out: Vec<f32> = values.chunks(run).map(|c| c.iter().copied().reduce(f).unwrap_or(0.0)).collect();
+    let out: Vec<f32> =
+        values.chunks(run).map(|c| alu::settled(op, c.iter().copied().reduce(f).unwrap_or(0.0))).collect();
     core.write_f32(dst, &out)
 }

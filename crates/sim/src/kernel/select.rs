@@ -48,7 +48,7 @@ pub(crate) fn affine_select(
         core.read(src)?
     } else {
         let values = core.read_f32(src)?;
-        super::narrow(dst.dtype, &values, core.overflow())?
+        super::narrow(dst.dtype, &values, core.overflow(dst.dtype))?
     };
     let other = copy::constant(core, dst.dtype, a.on_false)?;
     if per_row == 0 {

@@ -1,6 +1,7 @@
 //! PSUM writeback: clearing, overwriting, adding, and rounding into the destination's type.
 
 use hadal_isa::{ACCUMULATE_LEGAL, Gen, START};
+use hadal_num::matmul::canonical;
 use hadal_num::{Dtype, Overflow};
 
 use super::{Core, narrow, widen};
@@ -123,14 +124,14 @@ impl Core<'_> {
             Accum::Overwrite => {}
             Accum::Add => {
                 let old = self.read_f32(dst)?;
-                values.iter_mut().zip(old).for_each(|(v, o)| *v += o);
+                values.iter_mut().zip(old).for_each(|(v, o)| *v = canonical(*v + o));
             }
             Accum::AddUnlessFirst => {
                 let (bytes, marks) = self.machine.gather_with_marks(dst)?;
                 let old = widen(dst.dtype, &bytes)?;
                 for ((v, o), written) in values.iter_mut().zip(old).zip(marks) {
                     if written {
-                        *v += o;
+                        *v = canonical(*v + o);
                     }
                 }
             }
@@ -155,7 +156,7 @@ impl Core<'_> {
         self.machine.update(dst, |done, piece| {
             let from = sums.get(done / 4..).unwrap_or(&[]);
             for (to, sum) in piece.as_chunks_mut::<4>().0.iter_mut().zip(from) {
-                let value = if add { sum + f32::from_le_bytes(*to) } else { *sum };
+                let value = if add { canonical(sum + f32::from_le_bytes(*to)) } else { *sum };
                 *to = value.to_le_bytes();
             }
         })?;

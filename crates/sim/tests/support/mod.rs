@@ -1,6 +1,9 @@
 //! Shared by the integration tests: programs by hand, golden arrays, and runs on both executors.
 #![allow(dead_code, unreachable_pub, missing_docs)]
 
+pub mod generate;
+pub mod naive;
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
