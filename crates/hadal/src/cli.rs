@@ -70,6 +70,8 @@ enum Command {
     Verify(cmd::verify::VerifyArgs),
     Isa(cmd::isa::IsaArgs),
     Cast(cmd::cast::CastArgs),
+    Mx(cmd::mx::MxArgs),
+    Probe(cmd::probe::ProbeArgs),
 }
 
 /// Parses the command line, runs the command, reports.
@@ -90,6 +92,8 @@ pub(crate) fn main() -> ExitCode {
         Command::Verify(args) => cmd::verify::run(args, term),
         Command::Isa(args) => cmd::isa::run(args, term),
         Command::Cast(args) => cmd::cast::run(args, term),
+        Command::Mx(args) => cmd::mx::run(args, term),
+        Command::Probe(args) => cmd::probe::run(args, term),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -105,8 +109,10 @@ pub(crate) fn main() -> ExitCode {
 
 fn threads(n: Option<NonZeroUsize>) -> Result<(), Failure> {
     let Some(n) = n else { return Ok(()) };
+    // Threads beyond the cores only cost; a few are allowed, to show that results do not depend on them.
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
     rayon::ThreadPoolBuilder::new()
-        .num_threads(n.get())
+        .num_threads(n.get().min(cores.max(16)))
         .build_global()
         .map_err(|e| Failure::System { text: format!("cannot start {n} threads: {e}") })
 }

@@ -10,6 +10,7 @@ use hadal::ir::klr::KlrError;
 use hadal::isa::WordError;
 use hadal::isa::text::AsmError;
 use hadal::npy::NpyError;
+use hadal::safetensors::SafetensorsError;
 use hadal::sim::ExecError;
 use hadal::sim::bind::BindError;
 use thiserror::Error;
@@ -39,6 +40,9 @@ pub(crate) enum Failure {
     /// An array.
     #[error("{}", coded(&.error.to_string(), Some(.name)))]
     Npy { name: String, error: NpyError },
+    /// A file of tensors.
+    #[error("{}", coded(&.error.to_string(), Some(.name)))]
+    Safetensors { name: String, error: SafetensorsError },
     /// Bytes of no known form.
     #[error(
         "error[CLI-301]: {name} ({bytes} bytes) is neither a program nor bundles\n  = help: give a .klr kernel, a .bir.json program, assembly text, hex text, or a .bin of whole 64-byte bundles"
@@ -98,6 +102,7 @@ impl Failure {
             | Failure::Asm { .. }
             | Failure::Word { .. }
             | Failure::Npy { .. }
+            | Failure::Safetensors { .. }
             | Failure::Unrecognised { .. }
             | Failure::WrongForm { .. }
             | Failure::Cast { .. }

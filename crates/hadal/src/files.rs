@@ -1,7 +1,7 @@
 //! Files in and out: bounded reading, and writing that leaves a whole file or none.
 
 use std::fs;
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use thiserror::Error;
@@ -70,6 +70,16 @@ pub fn read(path: &Path) -> Result<Source, FileError> {
     if path == Path::new("-") {
         return limited("<stdin>".to_owned(), &mut io::stdin().lock());
     }
+    let (name, mut file) = open(path)?;
+    limited(name, &mut file)
+}
+
+/// Opens a file that is to be read in parts; its name for messages, and the file.
+///
+/// # Errors
+///
+/// [`FileError`] when it cannot be opened or is a folder or device.
+pub fn open(path: &Path) -> Result<(String, fs::File), FileError> {
     let name = path.display().to_string();
     let unreadable = |error| FileError::Unreadable { name: name.clone(), error };
     let meta = fs::metadata(path).map_err(unreadable)?;
@@ -79,8 +89,8 @@ pub fn read(path: &Path) -> Result<Source, FileError> {
     if is_device(&meta) {
         return Err(FileError::NotAFile { name, what: "a device" });
     }
-    let mut file = fs::File::open(path).map_err(unreadable)?;
-    limited(name, &mut file)
+    let file = fs::File::open(path).map_err(unreadable)?;
+    Ok((name, file))
 }
 
 #[cfg(unix)]
@@ -119,36 +129,105 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
 }
 
 fn place(path: &Path, bytes: &[u8]) -> io::Result<()> {
-    let target = match fs::canonicalize(path) {
-        Ok(real) => real,
-        Err(_) => path.to_path_buf(),
-    };
-    if let Ok(meta) = fs::metadata(&target) {
-        if meta.is_dir() {
-            return Err(io::Error::other("it is a folder"));
-        }
-        if !meta.is_file() {
-            return fs::OpenOptions::new().write(true).open(&target)?.write_all(bytes);
-        }
+    let target = real(path);
+    if let Ok(meta) = fs::metadata(&target)
+        && !meta.is_file()
+        && !meta.is_dir()
+    {
+        return fs::OpenOptions::new().write(true).open(&target)?.write_all(bytes);
+    }
+    let mut file = beside(&target)?;
+    file.write_all(bytes)?;
+    keep(file, &target)
+}
+
+/// The file a path leads to.
+fn real(path: &Path) -> PathBuf {
+    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+}
+
+/// A temporary file in the folder of `target`.
+fn beside(target: &Path) -> io::Result<tempfile::NamedTempFile> {
+    if target.is_dir() {
+        return Err(io::Error::other("it is a folder"));
     }
     let folder = match target.parent() {
         Some(p) if p != Path::new("") => p.to_path_buf(),
         _ => PathBuf::from("."),
     };
+    if !folder.is_dir() {
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("there is no folder {}", folder.display()),
+        ));
+    }
     let mut builder = tempfile::Builder::new();
     builder.prefix(".hadal-");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         // The usual mode of a new file, less the process's mask; a file that is replaced keeps its own.
-        let mode = fs::metadata(&target).map_or(0o666, |m| m.permissions().mode());
+        let mode = fs::metadata(target).map_or(0o666, |m| m.permissions().mode());
         builder.permissions(fs::Permissions::from_mode(mode));
     }
-    let mut file = builder.tempfile_in(&folder)?;
-    file.write_all(bytes)?;
+    builder.tempfile_in(&folder)
+}
+
+fn keep(file: tempfile::NamedTempFile, target: &Path) -> io::Result<()> {
     file.as_file().sync_data()?;
-    file.persist(&target).map_err(|e| e.error)?;
+    file.persist(target).map_err(|e| e.error)?;
     Ok(())
+}
+
+/// A file that is written in parts and appears, whole, when it is finished. Dropped before that, it leaves nothing.
+#[derive(Debug)]
+pub struct Draft {
+    file: tempfile::NamedTempFile,
+    target: PathBuf,
+    name: String,
+}
+
+impl Draft {
+    /// Begins a file that will stand at `path`; an old file there stays until the end.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Unwritable`], also when `path` is a folder, a device or a pipe.
+    pub fn begin(path: &Path) -> Result<Draft, FileError> {
+        let name = path.display().to_string();
+        let target = real(path);
+        let file = match fs::metadata(&target) {
+            Ok(meta) if !meta.is_file() && !meta.is_dir() => {
+                Err(io::Error::other("it is a device or a pipe, and this result is written in parts"))
+            }
+            _ => beside(&target),
+        };
+        match file {
+            Ok(file) => Ok(Draft { file, target, name }),
+            Err(error) => Err(FileError::Unwritable { name, error }),
+        }
+    }
+
+    /// Writes `bytes` at `offset`.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Unwritable`].
+    pub fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
+        let file = self.file.as_file_mut();
+        file.seek(SeekFrom::Start(offset))
+            .and_then(|_| file.write_all(bytes))
+            .map_err(|error| FileError::Unwritable { name: self.name.clone(), error })
+    }
+
+    /// Puts the file in its place.
+    ///
+    /// # Errors
+    ///
+    /// [`FileError::Unwritable`].
+    pub fn finish(self) -> Result<(), FileError> {
+        keep(self.file, &self.target).map_err(|error| FileError::Unwritable { name: self.name, error })
+    }
 }
 
 #[cfg(test)]
@@ -173,6 +252,21 @@ mod tests {
         let e = write(dir.path(), b"x").unwrap_err();
         assert!(e.to_string().contains("it is a folder"), "{e}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_draft_appears_at_its_end_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out.bin");
+        let mut draft = Draft::begin(&path).unwrap();
+        draft.write_at(2, b"cd").unwrap();
+        draft.write_at(0, b"ab").unwrap();
+        assert!(!path.exists());
+        draft.finish().unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"abcd");
+        drop(Draft::begin(&path).unwrap());
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        assert!(Draft::begin(dir.path()).unwrap_err().to_string().contains("it is a folder"));
     }
 
     #[test]

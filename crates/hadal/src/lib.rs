@@ -9,7 +9,8 @@
 //! * [`sim`]: memory, kernels, the two executors, the cost model.
 //!
 //! What the `hadal` command adds to them, and other tools may use as well, stands beside: [`files`] (bounded
-//! reading, writing that leaves a whole file or none), [`input`] (telling forms apart by content) and [`npy`].
+//! reading, writing that leaves a whole file or none), [`input`] (telling forms apart by content), [`npy`] and
+//! [`safetensors`].
 //!
 //! ```
 //! use hadal::ir::{json, verify};
@@ -30,3 +31,4 @@ pub use hadal_sim as sim;
 pub mod files;
 pub mod input;
 pub mod npy;
+pub mod safetensors;

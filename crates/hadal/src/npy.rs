@@ -104,6 +104,25 @@ const MAGIC: &[u8; 6] = b"\x93NUMPY";
 ///
 /// [`NpyError`] for anything that is not a plain array of numbers.
 pub fn read(bytes: &[u8]) -> Result<Npy, NpyError> {
+    let (header, data) = open(bytes)?;
+    Ok(header.array(data.to_vec()))
+}
+
+/// [`read`] from bytes that are not needed afterwards: the array takes their memory over.
+///
+/// # Errors
+///
+/// As [`read`].
+pub fn read_owned(mut bytes: Vec<u8>) -> Result<Npy, NpyError> {
+    let (header, data) = open(&bytes)?;
+    let (skip, length) = (bytes.len() - data.len(), header.data_bytes());
+    bytes.drain(..skip);
+    bytes.truncate(length);
+    Ok(header.array(bytes))
+}
+
+/// The header, and at least the bytes of the data.
+fn open(bytes: &[u8]) -> Result<(Header, &[u8]), NpyError> {
     let rest = bytes.strip_prefix(MAGIC.as_slice()).ok_or(NpyError::Magic)?;
     let (version, rest) = take(rest, 2, "the version")?;
     let (major, minor) = match version {
@@ -121,15 +140,8 @@ pub fn read(bytes: &[u8]) -> Result<Npy, NpyError> {
     let header = Header::parse(&String::from_utf8_lossy(header))?;
     let count = header.shape.iter().try_fold(header.size as u64, |n, d| n.checked_mul(*d as u64));
     let needed = count.unwrap_or(u64::MAX);
-    let (data, _) = take(data, needed, "the data")?;
-    let mut data = data.to_vec();
-    if header.big_endian {
-        data.chunks_exact_mut(header.size).for_each(<[u8]>::reverse);
-    }
-    if header.fortran {
-        data = to_c_order(&data, header.size, &header.shape);
-    }
-    Ok(Npy { kind: header.kind, size: header.size, shape: header.shape, data })
+    take(data, needed, "the data")?;
+    Ok((header, data))
 }
 
 fn take<'a>(bytes: &'a [u8], n: u64, what: &'static str) -> Result<(&'a [u8], &'a [u8]), NpyError> {
@@ -173,6 +185,23 @@ struct Header {
 }
 
 impl Header {
+    /// Bytes of the data, already known to be there.
+    fn data_bytes(&self) -> usize {
+        self.shape.iter().product::<usize>() * self.size
+    }
+
+    /// The array of these data, brought to C order and little-endian.
+    fn array(self, mut data: Vec<u8>) -> Npy {
+        data.truncate(self.data_bytes());
+        if self.big_endian {
+            data.chunks_exact_mut(self.size).for_each(<[u8]>::reverse);
+        }
+        if self.fortran {
+            data = to_c_order(&data, self.size, &self.shape);
+        }
+        Npy { kind: self.kind, size: self.size, shape: self.shape, data }
+    }
+
     /// Reads the dictionary literal that numpy writes: `{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }`.
     fn parse(text: &str) -> Result<Header, NpyError> {
         let fail = |why| NpyError::Header { header: text.trim().chars().take(80).collect(), why };
@@ -230,26 +259,32 @@ fn element(descr: &str) -> Option<(Kind, usize, bool)> {
 
 /// The bytes of a `.npy` file, version 1.0, with the data aligned to 64 bytes as numpy does.
 pub fn write(array: &Npy) -> Vec<u8> {
-    let order = if array.size == 1 { '|' } else { '<' };
-    let dims: Vec<String> = array.shape.iter().map(usize::to_string).collect();
+    let mut out = header(array.kind, array.size, &array.shape);
+    out.reserve_exact(array.data.len());
+    out.extend_from_slice(&array.data);
+    out
+}
+
+/// What stands in a `.npy` file before the data of an array of `size`-byte elements.
+pub fn header(kind: Kind, size: usize, shape: &[usize]) -> Vec<u8> {
+    let order = if size == 1 { '|' } else { '<' };
+    let dims: Vec<String> = shape.iter().map(usize::to_string).collect();
     let comma = if dims.len() == 1 { "," } else { "" };
     let mut header = format!(
-        "{{'descr': '{order}{}{}', 'fortran_order': False, 'shape': ({}{comma}), }}",
-        array.kind.letter(),
-        array.size,
+        "{{'descr': '{order}{}{size}', 'fortran_order': False, 'shape': ({}{comma}), }}",
+        kind.letter(),
         dims.join(", ")
     );
     let unpadded = MAGIC.len() + 4 + header.len() + 1;
     header.extend(std::iter::repeat_n(' ', unpadded.next_multiple_of(64) - unpadded));
     header.push('\n');
-    let mut out = Vec::with_capacity(10 + header.len() + array.data.len());
+    let mut out = Vec::with_capacity(10 + header.len());
     out.extend_from_slice(MAGIC);
     // At most 32 dimensions of 20 digits: the length always fits 16 bits.
     let length = u16::try_from(header.len()).unwrap_or(u16::MAX);
     out.extend_from_slice(&[1, 0]);
     out.extend_from_slice(&length.to_le_bytes());
     out.extend_from_slice(header.as_bytes());
-    out.extend_from_slice(&array.data);
     out
 }
 
@@ -318,6 +353,7 @@ mod tests {
             }
             if let Ok(a) = read(&file) {
                 assert_eq!(a.data.len(), a.size * a.shape.iter().product::<usize>());
+                assert_eq!(read_owned(file), Ok(a.clone()));
                 assert_eq!(read(&write(&a)), Ok(a));
             }
             Ok(())

@@ -1,4 +1,4 @@
-//! Kernels against numpy: two computed cases kept as data, and the whole comparison where numpy is.
+//! Kernels against numpy: three computed cases kept as data, and the whole comparison where numpy is.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -40,6 +40,7 @@ fn kept_cases() {
     for target in ["trn2", "trn3"] {
         kept("f_doublerow_fp8", target, &["lhsT", "rhs"], "out");
     }
+    kept("d2_mx_rowtile32", "trn3", &["a", "b"], "out");
 }
 
 #[test]

@@ -18,7 +18,7 @@ const DECISIONS: &str = include_str!("../../../../docs/decisions.md");
 Examples:
   hadal isa                          the whole manual
   hadal isa Matmul --target trn2     one bundle on one target
-  hadal isa rules                    every rule of the verifier
+  hadal isa verifier                 every rule of the verifier (also: rules)
   hadal isa V-439                    one rule
   hadal isa D-18                     one decision
   hadal isa --format md > isa.md")]
@@ -98,7 +98,9 @@ pub(crate) fn run(args: &IsaArgs, term: Term) -> Result<(), Failure> {
         return term.out(&text);
     };
     for mut chapter in chapters {
-        if name.eq_ignore_ascii_case(chapter.id) {
+        // The verifier's rules go by both names.
+        let alias = chapter.id == "rules" && name.eq_ignore_ascii_case("verifier");
+        if alias || name.eq_ignore_ascii_case(chapter.id) {
             return term.out(&render(&chapter, format));
         }
         chapter.rows.retain(|r| r.first().is_some_and(|code| code.eq_ignore_ascii_case(name)));

@@ -59,6 +59,7 @@ impl LowerArgs {
             },
             weight_cache: !self.no_weight_cache,
             allow_inferred: self.allow_inferred,
+            unwritten_reads: false,
         }
     }
 
@@ -125,8 +126,16 @@ pub(crate) fn module(source: &Source, form: Form, args: &LowerArgs) -> Result<Mo
 
 /// Verifies a program; its notes are said.
 pub(crate) fn verified(module: Module, args: &LowerArgs, term: Term) -> Result<Verified, Failure> {
+    verified_under(module, args.options(), term)
+}
+
+/// Verifies a program under given options; its notes and the verifier's are said.
+pub(crate) fn verified_under(module: Module, options: LowerOptions, term: Term) -> Result<Verified, Failure> {
     module.notes.iter().for_each(|n| term.say(&note(n)));
-    verify::verify(module, args.options()).map_err(Failure::Rules)
+    let known = module.notes.len();
+    let verified = verify::verify(module, options).map_err(Failure::Rules)?;
+    verified.module().notes.iter().skip(known).for_each(|n| term.say(&note(n)));
+    Ok(verified)
 }
 
 fn note(n: &Note) -> String {

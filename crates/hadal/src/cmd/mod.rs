@@ -7,5 +7,7 @@ pub(crate) mod compile;
 pub(crate) mod dis;
 pub(crate) mod isa;
 mod load;
+pub(crate) mod mx;
+pub(crate) mod probe;
 pub(crate) mod run;
 pub(crate) mod verify;

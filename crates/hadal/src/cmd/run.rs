@@ -1,5 +1,6 @@
 //! `hadal run`: verify, lower, execute.
 
+mod map;
 mod outputs;
 mod summary;
 mod watch;
@@ -32,11 +33,14 @@ Examples:
   hadal run kernel.klr --target trn2                                inputs from seed 0
   hadal run kernel.klr --target trn2 --in a=a.npy --in b=b.npy --out-dir out
   hadal run program.bir.json --target trn3 --dump acc=acc.npy --widen
+  hadal run program.bir.json --target trn2 --map                    where everything lies, and when
   hadal run program.bir.json --target trn2 --executor both          exit code 6 if the executors differ
   hadal run kernel.bin --target trn2 --uninit zero                  bare bundles
 
 A float array is rounded to the location's type; an unsigned array of the container's size is taken as bit
-patterns. Cycles are an estimate from public figures, not a measurement.")]
+patterns. Inputs that are not given are filled from the seed in the form their use needs: floats standard normal,
+integers 0 to 7, MX scales near 1, sparsity tags that their ratio allows, an identity for the moving operand of a
+transpose. Cycles are an estimate from public figures, not a measurement.")]
 pub(crate) struct RunArgs {
     /// A .klr kernel, a .bir.json program, or bundles; - for standard input.
     program: PathBuf,
@@ -45,7 +49,7 @@ pub(crate) struct RunArgs {
     /// Value of a program input or of any location; repeatable.
     #[arg(long = "in", value_name = "NAME=FILE.npy", value_parser = name_and_file, help_heading = "Inputs and outputs")]
     inputs: Vec<(String, PathBuf)>,
-    /// Seed of the inputs that are not given: standard normal, the same values on every machine.
+    /// Seed of the inputs that are not given, filled in the form their use needs, the same on every machine.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Inputs and outputs")]
     seed: u64,
     /// Folder for the outputs, NAME.npy each; created if absent.
@@ -63,6 +67,9 @@ pub(crate) struct RunArgs {
     /// One line for each step executed.
     #[arg(long, value_name = "FILE", help_heading = "Execution")]
     trace: Option<PathBuf>,
+    /// Show where every location lies and when it lives: SBUF by partitions, PSUM by banks.
+    #[arg(long, help_heading = "Views")]
+    map: bool,
     /// Show the numeric rules in force.
     #[arg(long, help_heading = "Execution")]
     rules: bool,
@@ -72,7 +79,7 @@ pub(crate) struct RunArgs {
 
 /// Choices of arithmetic; the defaults are the reference's.
 #[derive(Debug, Args)]
-struct NumericsArgs {
+pub(super) struct NumericsArgs {
     /// How a float32 matmul is computed (D-19).
     #[arg(long, value_enum, value_name = "HOW", default_value = "single", help_heading = "Numerics")]
     fp32: Fp32,
@@ -136,7 +143,8 @@ fn rounding(text: &str) -> Result<PsumRounding, String> {
 }
 
 impl NumericsArgs {
-    fn options(&self) -> Options {
+    /// The choices as the library takes them.
+    pub(super) fn options(&self) -> Options {
         Options {
             fp32: match self.fp32 {
                 Fp32::Single => Fp32Mode::Single,
@@ -247,10 +255,11 @@ fn bundles(args: &RunArgs, source: &Source, form: Form, term: Term) -> Result<()
         || !args.dump.is_empty()
         || args.out_dir.is_some()
         || args.executor != Which::Bundles
+        || args.map
     {
         return Err(Failure::usage(
             format!("{} holds {form}: it has no named locations and no instructions", source.name),
-            "leave out --in, --dump, --out-dir and --executor, or run the program it was lowered from",
+            "leave out --in, --dump, --out-dir, --executor and --map, or run the program it was lowered from",
         ));
     }
     let target = args.lower.target;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use hadal::ir::diag::Violation;
+use hadal::ir::verify::LowerOptions;
 use serde_json::{Value, json};
 
 use super::load::{self, LowerArgs};
@@ -30,8 +31,9 @@ pub(crate) struct VerifyArgs {
 pub(crate) fn run(args: &VerifyArgs, term: Term) -> Result<(), Failure> {
     let (source, form) = load::open(&args.program)?;
     let target = args.lower.target;
-    let checked =
-        load::module(&source, form, &args.lower).and_then(|module| load::verified(module, &args.lower, term));
+    let options = LowerOptions { unwritten_reads: true, ..args.lower.options() };
+    let checked = load::module(&source, form, &args.lower)
+        .and_then(|module| load::verified_under(module, options, term));
     match checked {
         Ok(verified) => {
             let cores = verified.module().cores.len();
@@ -74,9 +76,12 @@ fn as_json(v: &Violation) -> Value {
     json!({
         "code": v.code,
         "core": v.core,
-        "instruction": v.instr,
+        // The name; null for a rule about a location.
+        "instruction": v.instr.map(|_| &v.subject),
+        "index": v.instr,
         "subject": v.subject,
         "operand": v.operand,
+        "place": v.place(),
         "text": v.text,
         "remedy": v.remedy,
         "confidence": v.confidence.name(),

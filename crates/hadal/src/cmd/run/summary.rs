@@ -10,6 +10,7 @@ use hadal::sim::cost::{self, Cost};
 use hadal::sim::{Options, Stats};
 use serde_json::{Value, json};
 
+use super::map;
 use super::outputs::{Output, Results};
 use super::{Done, RunArgs, Which};
 use crate::cmd::compile;
@@ -79,6 +80,9 @@ pub(super) fn print(done: &Done<'_>, results: &Results, term: Term) -> Result<()
     }
     if done.args.rules {
         rules(&mut out, &done.options, target);
+    }
+    if done.args.map {
+        out.push_str(&map::text(module, target));
     }
     term.out(&out)
 }
@@ -180,10 +184,13 @@ fn specs(done: &Done<'_>) -> Vec<InputSpec> {
     bind::module_inputs(done.verified.module()).into_iter().flatten().collect()
 }
 
-fn input_source(done: &Done<'_>, name: &str) -> String {
-    match done.args.inputs.iter().find(|(n, _)| n == name) {
+fn input_source(done: &Done<'_>, spec: &InputSpec) -> String {
+    match done.args.inputs.iter().find(|(n, _)| *n == spec.name) {
         Some((_, path)) => path.display().to_string(),
-        None => format!("seed {}", done.args.seed),
+        None => match spec.purpose.note() {
+            Some(note) => format!("seed {} ({note})", done.args.seed),
+            None => format!("seed {}", done.args.seed),
+        },
     }
 }
 
@@ -191,7 +198,7 @@ fn inputs(out: &mut String, done: &Done<'_>) {
     let specs = specs(done);
     let width = specs.iter().map(|s| s.name.chars().count()).max().unwrap_or(0);
     for (i, s) in specs.iter().enumerate() {
-        let text = format!("{:<width$}  {} {:?}, {}", s.name, s.dtype, s.shape, input_source(done, &s.name));
+        let text = format!("{:<width$}  {} {:?}, {}", s.name, s.dtype, s.shape, input_source(done, s));
         row(out, if i == 0 { "inputs" } else { "" }, &text);
     }
 }
@@ -271,7 +278,7 @@ fn as_json(done: &Done<'_>, results: &Results, costs: &[Cost]) -> Value {
         .iter()
         .map(|s| {
             json!({
-                "name": s.name, "dtype": s.dtype.name(), "shape": s.shape, "from": input_source(done, &s.name),
+                "name": s.name, "dtype": s.dtype.name(), "shape": s.shape, "from": input_source(done, s),
             })
         })
         .collect();
@@ -308,6 +315,9 @@ fn as_json(done: &Done<'_>, results: &Results, costs: &[Cost]) -> Value {
     });
     if done.args.rules {
         add(&mut value, "rules", Value::from(done.options.rules(target)));
+    }
+    if done.args.map {
+        add(&mut value, "map", map::as_json(module, target));
     }
     value
 }
