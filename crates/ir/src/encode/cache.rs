@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use hadal_isa::{Pattern, PerfMode};
+use hadal_isa::{Pattern, PerfMode, Target};
 
 use crate::geom::Area;
 
@@ -36,13 +36,15 @@ struct Entry {
 #[derive(Debug)]
 pub(super) struct WeightCache {
     enabled: bool,
+    /// Above level 40 a Matmul names no group and takes the last load: one entry is all there is.
+    last_only: bool,
     held: BTreeMap<Group, Entry>,
     elided: usize,
 }
 
 impl WeightCache {
-    pub(super) fn new(enabled: bool) -> Self {
-        WeightCache { enabled, held: BTreeMap::new(), elided: 0 }
+    pub(super) fn new(enabled: bool, target: Target) -> Self {
+        WeightCache { enabled, last_only: target.level > 40, held: BTreeMap::new(), elided: 0 }
     }
 
     /// Whether the array already holds the tile; counts the elided load.
@@ -60,6 +62,9 @@ impl WeightCache {
 
     /// A load of any kind took a group's quadrants.
     pub(super) fn evict(&mut self, group: Group) {
+        if self.last_only {
+            return self.held.clear();
+        }
         self.held.retain(|g, _| g.0 & group.0 == 0 || g.1 & group.1 == 0);
     }
 

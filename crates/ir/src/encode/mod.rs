@@ -46,7 +46,7 @@ pub fn lower(v: &Verified) -> Result<Lowered, EncodeError> {
 
 fn core(p: &Program, o: &LowerOptions) -> Result<Stream, EncodeError> {
     let mut s = Stream::default();
-    let mut cache = WeightCache::new(o.weight_cache);
+    let mut cache = WeightCache::new(o.weight_cache, o.target);
     for (i, instr) in p.instrs.iter().enumerate() {
         match &instr.op {
             Op::Matmult(mm) => dense::emit(p, (i, instr), mm, o, &mut cache, &mut s)?,
