@@ -142,8 +142,16 @@ pub(crate) fn run(args: &CastArgs, term: Term) -> Result<(), Failure> {
 
 type Refused = (String, &'static str);
 
-/// The array as float32, ready to be rounded once more, and its logical shape.
-fn values(npy: Npy, args: &CastArgs) -> Result<(Vec<f32>, Vec<usize>), Refused> {
+/// Elements before they are rounded, in a type that holds them all.
+#[derive(Debug, PartialEq)]
+enum Values {
+    F32(Vec<f32>),
+    /// float64 arrays, and 32-bit integers, which float32 would round.
+    F64(Vec<f64>),
+}
+
+/// The elements of the array, unrounded, and its logical shape.
+fn values(npy: Npy, args: &CastArgs) -> Result<(Values, Vec<usize>), Refused> {
     if npy.kind == Kind::Float {
         let same = match npy.size {
             2 => Some(Dtype::Float16),
@@ -157,15 +165,13 @@ fn values(npy: Npy, args: &CastArgs) -> Result<(Vec<f32>, Vec<usize>), Refused> 
             ));
         }
         let shape = npy.shape.clone();
-        let wide = args.to == Element::Container(Dtype::Float32);
         let Array { dtype, data, .. } = arrays::from_npy(npy);
         let values = match dtype {
             ArrayDtype::F64 => {
-                let each = data.as_chunks().0.iter().map(|c| f64::from_le_bytes(*c));
-                if wide { each.map(|x| x as f32).collect() } else { each.map(round_to_odd).collect() }
+                Values::F64(data.as_chunks().0.iter().map(|c| f64::from_le_bytes(*c)).collect())
             }
-            ArrayDtype::F16 => widened(Dtype::Float16, &data)?,
-            _ => widened(Dtype::Float32, &data)?,
+            ArrayDtype::F16 => Values::F32(widened(Dtype::Float16, &data)?),
+            _ => Values::F32(widened(Dtype::Float32, &data)?),
         };
         return Ok((values, shape));
     }
@@ -186,10 +192,16 @@ fn values(npy: Npy, args: &CastArgs) -> Result<(Vec<f32>, Vec<usize>), Refused> 
         *last *= from.lanes();
     }
     let values = match from {
-        Element::Fp4 => {
-            npy.data.iter().map(|b| num::decode(Format::Float4E2m1fn, u32::from(b & 15))).collect()
+        Element::Fp4 => Values::F32(
+            npy.data.iter().map(|b| num::decode(Format::Float4E2m1fn, u32::from(b & 15))).collect(),
+        ),
+        Element::Container(Dtype::Int32) => {
+            Values::F64(npy.data.as_chunks().0.iter().map(|c| i32::from_le_bytes(*c).into()).collect())
         }
-        Element::Container(d) => widened(d, &npy.data)?,
+        Element::Container(Dtype::Uint32) => {
+            Values::F64(npy.data.as_chunks().0.iter().map(|c| u32::from_le_bytes(*c).into()).collect())
+        }
+        Element::Container(d) => Values::F32(widened(d, &npy.data)?),
     };
     Ok((values, shape))
 }
@@ -200,49 +212,71 @@ fn widened(dtype: Dtype, data: &[u8]) -> Result<Vec<f32>, Refused> {
     Ok(out)
 }
 
+/// Rounds once to the format.
 fn narrowed(
-    values: &[f32],
+    values: &Values,
     shape: Vec<usize>,
     to: Element,
     overflow: Overflow,
 ) -> Result<Npy, num::NumError> {
     match to {
         Element::Fp4 => {
-            let code = |v: &f32| u8::try_from(num::encode(Format::Float4E2m1fn, *v, overflow)).unwrap_or(0);
-            Ok(Npy { kind: Kind::Unsigned, size: 1, shape, data: values.iter().map(code).collect() })
+            let code = |v: f32| u8::try_from(num::encode(Format::Float4E2m1fn, v, overflow)).unwrap_or(0);
+            let data = match values {
+                Values::F32(v) => v.iter().map(|x| code(*x)).collect(),
+                Values::F64(v) => v.iter().map(|x| code(num::round_to_odd(*x))).collect(),
+            };
+            Ok(Npy { kind: Kind::Unsigned, size: 1, shape, data })
         }
         Element::Container(d) => {
-            let mut data = vec![0u8; values.len() / d.lanes() * d.bytes()];
-            num::narrow(d, values, overflow, &mut data)?;
+            let len = match values {
+                Values::F32(v) => v.len(),
+                Values::F64(v) => v.len(),
+            };
+            let mut data = vec![0u8; len / d.lanes() * d.bytes()];
+            match values {
+                Values::F32(v) => num::narrow(d, v, overflow, &mut data)?,
+                Values::F64(v) => num::narrow_f64(d, v, overflow, &mut data)?,
+            }
             let dtype = ArrayDtype::unsigned(d.bytes()).unwrap_or(ArrayDtype::U32);
             Ok(arrays::native(&Array { dtype, shape, data }, d))
         }
     }
 }
 
-/// float64 to float32 with the last bit set when something was cut off, so that rounding once more, to at most
-/// 22 bits, gives what one rounding from float64 gives.
-fn round_to_odd(x: f64) -> f32 {
-    let near = x as f32;
-    if near.is_nan() || f64::from(near) == x {
-        return near;
-    }
-    let toward_zero =
-        if f64::from(near).abs() > x.abs() { near.to_bits().saturating_sub(1) } else { near.to_bits() };
-    f32::from_bits(toward_zero | 1)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn cast(x: &Values, to: &str) -> Vec<u8> {
+        narrowed(x, vec![1], element(to).unwrap(), Overflow::Ieee).unwrap().data
+    }
+
     #[test]
     fn float64_is_rounded_once() {
         // Just above the tie between 1 and the next float16 (the nearest is 3C01); float32 loses the excess.
-        let x = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
-        let got = narrowed(&[round_to_odd(x)], vec![1], element("fp16").unwrap(), Overflow::Ieee).unwrap();
-        assert_eq!(got.data, 0x3C01u16.to_le_bytes());
-        assert_eq!(round_to_odd(-0.25), -0.25);
+        let x = Values::F64(vec![1.0 + 2f64.powi(-11) + 2f64.powi(-40)]);
+        assert_eq!(cast(&x, "fp16"), 0x3C01u16.to_le_bytes());
+        // A hair above the tie between 0 and 0.5.
+        assert_eq!(cast(&Values::F64(vec![0.25 + 2f64.powi(-40)]), "float4_e2m1fn"), [1]);
+        assert_eq!(cast(&Values::F64(vec![16_777_217.0]), "int32"), 16_777_217_i32.to_le_bytes());
+    }
+
+    #[test]
+    fn wide_integers_are_not_rounded_on_the_way() {
+        let args = |to: &str| CastArgs {
+            input: PathBuf::new(),
+            to: element(to).unwrap(),
+            from: element("int32").ok(),
+            overflow: OverflowName::Ieee,
+            output: PathBuf::new(),
+        };
+        // Above the tie between 2^24 and the next bfloat16, by less than float32 can hold.
+        let x = (1_i32 << 30) + (1 << 22) + 1;
+        let npy = || Npy { kind: Kind::Signed, size: 4, shape: vec![1], data: x.to_le_bytes().to_vec() };
+        let (v, _) = values(npy(), &args("int32")).unwrap();
+        assert_eq!(cast(&v, "int32"), x.to_le_bytes());
+        assert_eq!(cast(&v, "bf16"), 0x4E81u16.to_le_bytes());
     }
 
     #[test]

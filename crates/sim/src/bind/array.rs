@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use hadal_num::Dtype;
+use hadal_num::{Dtype, NumError, Overflow};
 
 use super::BindError;
 
@@ -116,68 +116,59 @@ impl Array {
         Err(BindError::Data { shape, dtype, got, want })
     }
 
-    /// The elements as float32 to be narrowed to another format, so that the two roundings give what one
-    /// from the array's own type would: float64 is rounded to odd, everything else is exact. `None` for
+    /// The elements in containers of another format, each rounded once from the array's own type. `None` for
     /// integer arrays.
-    pub(crate) fn for_narrowing(&self) -> Option<Vec<f32>> {
-        match self.dtype {
-            ArrayDtype::F16 => {
-                let mut out = vec![0.0; self.data.len() / 2];
-                hadal_num::widen(Dtype::Float16, &self.data, &mut out).ok()?;
-                Some(out)
-            }
-            ArrayDtype::F32 => Some(self.data.as_chunks().0.iter().map(|c| f32::from_le_bytes(*c)).collect()),
-            ArrayDtype::F64 => {
-                Some(self.data.as_chunks().0.iter().map(|c| round_to_odd(f64::from_le_bytes(*c))).collect())
-            }
-            _ => None,
-        }
+    pub(crate) fn narrow(&self, dtype: Dtype, overflow: Overflow) -> Option<Result<Vec<u8>, NumError>> {
+        let mut out = vec![0; self.data.len() / self.dtype.bytes() / dtype.lanes() * dtype.bytes()];
+        let done = if self.dtype == ArrayDtype::F64 {
+            let values: Vec<f64> = self.data.as_chunks().0.iter().map(|c| f64::from_le_bytes(*c)).collect();
+            hadal_num::narrow_f64(dtype, &values, overflow, &mut out)
+        } else {
+            hadal_num::narrow(dtype, &self.to_f32()?, overflow, &mut out)
+        };
+        Some(done.map(|()| out))
     }
 
     /// The elements as float32, rounded to nearest. `None` for integer arrays.
     pub fn to_f32(&self) -> Option<Vec<f32>> {
-        match self.dtype {
-            ArrayDtype::F64 => {
-                Some(self.data.as_chunks().0.iter().map(|c| f64::from_le_bytes(*c) as f32).collect())
+        Some(match self.dtype {
+            ArrayDtype::F16 => {
+                let mut out = vec![0.0; self.data.len() / 2];
+                hadal_num::widen(Dtype::Float16, &self.data, &mut out).ok()?;
+                out
             }
-            _ => self.for_narrowing(),
-        }
+            ArrayDtype::F32 => self.data.as_chunks().0.iter().map(|c| f32::from_le_bytes(*c)).collect(),
+            ArrayDtype::F64 => {
+                self.data.as_chunks().0.iter().map(|c| f64::from_le_bytes(*c) as f32).collect()
+            }
+            _ => return None,
+        })
     }
-}
-
-/// float64 to float32 with the last bit set whenever something was cut off, so that a second rounding to at
-/// most 22 bits cannot go wrong.
-fn round_to_odd(x: f64) -> f32 {
-    let near = x as f32;
-    if f64::from(near) == x || near.is_nan() {
-        return near;
-    }
-    // The neighbour toward zero of the two float32 around x (the largest finite one for overflow).
-    let down = if f64::from(near).abs() > x.abs() { f32::from_bits(near.to_bits() - 1) } else { near };
-    f32::from_bits(down.to_bits() | 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hadal_num::{Format, Overflow, encode};
+
+    fn of(values: &[f64]) -> Array {
+        let data = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+        Array { dtype: ArrayDtype::F64, shape: vec![values.len()], data }
+    }
 
     #[test]
     fn one_rounding_from_float64() {
         // Just above the tie between 1 and the next float16: nearest is up, while rounding to float32 first
-        // loses the excess and ties to even, down.
-        let x = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
-        assert_eq!(encode(Format::Float16, x as f32, Overflow::Ieee), 0x3C00);
-        assert_eq!(encode(Format::Float16, round_to_odd(x), Overflow::Ieee), 0x3C01);
-        // Just below the tie.
-        let x = 1.0 + 2f64.powi(-11) - 2f64.powi(-40);
-        assert_eq!(encode(Format::Float16, round_to_odd(x), Overflow::Ieee), 0x3C00);
-        assert_eq!(round_to_odd(1.5), 1.5);
-        assert_eq!(round_to_odd(1e300), f32::MAX);
-        assert_eq!(round_to_odd(-1e300), f32::MIN);
-        assert_eq!(round_to_odd(1e-300).to_bits(), 1);
-        assert_eq!(round_to_odd(-1e-300).to_bits(), 0x8000_0001);
-        assert!(round_to_odd(f64::NAN).is_nan());
-        assert_eq!(round_to_odd(f64::INFINITY), f32::INFINITY);
+        // loses the excess and ties to even, down. And just below the tie.
+        let tie = 1.0 + 2f64.powi(-11);
+        let x = of(&[tie + 2f64.powi(-40), tie - 2f64.powi(-40)]);
+        let got = x.narrow(Dtype::Float16, Overflow::Ieee).unwrap().unwrap();
+        assert_eq!(got, [0x01, 0x3C, 0x00, 0x3C]);
+        assert_eq!(x.to_f32().unwrap(), [1.0 + 2f32.powi(-11); 2]);
+    }
+
+    #[test]
+    fn wide_integers_keep_what_float32_cannot() {
+        let got = of(&[16_777_217.0, -2_147_483_645.0]).narrow(Dtype::Int32, Overflow::Ieee).unwrap().unwrap();
+        assert_eq!(got, [16_777_217_i32.to_le_bytes(), (-2_147_483_645_i32).to_le_bytes()].concat());
     }
 }

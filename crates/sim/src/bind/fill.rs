@@ -84,13 +84,8 @@ fn containers(name: &str, array: &Array, dtype: Dtype, shape: &[usize]) -> Resul
     if bits {
         return Ok(array.data.clone());
     }
-    // A float32 container takes float64 rounded to nearest; a narrower format must not be rounded twice.
-    let values = if dtype == Dtype::Float32 { array.to_f32() } else { array.for_narrowing() };
-    let values = values.ok_or_else(fail_type)?;
-    let mut out = vec![0; values.len() / dtype.lanes() * dtype.bytes()];
-    hadal_num::narrow(dtype, &values, Overflow::Ieee, &mut out)
-        .map_err(|e| BindError::from(crate::Fault::from(e)))?;
-    Ok(out)
+    let out = array.narrow(dtype, Overflow::Ieee).ok_or_else(fail_type)?;
+    out.map_err(|e| BindError::from(crate::Fault::from(e)))
 }
 
 /// Checks that a location lies inside its memory.
