@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
 use thiserror::Error;
 
@@ -14,7 +15,7 @@ pub const MAX_INPUT: u64 = 4 << 30;
 pub struct Source {
     /// The path as given, or `<stdin>`.
     pub name: String,
-    /// The bytes; never empty.
+    /// The bytes; never empty or blank alone.
     pub bytes: Vec<u8>,
 }
 
@@ -37,7 +38,7 @@ pub enum FileError {
         /// What it is.
         what: &'static str,
     },
-    /// Nothing in it.
+    /// Nothing in it, or blanks alone.
     #[error("FILE-003: {name} is empty; name a file with contents")]
     Empty {
         /// The file.
@@ -110,7 +111,7 @@ fn limited(name: String, from: &mut dyn Read) -> Result<Source, FileError> {
     let mut bytes = Vec::new();
     match from.take(MAX_INPUT + 1).read_to_end(&mut bytes) {
         Err(error) => Err(FileError::Unreadable { name, error }),
-        Ok(0) => Err(FileError::Empty { name }),
+        Ok(_) if bytes.iter().all(u8::is_ascii_whitespace) => Err(FileError::Empty { name }),
         Ok(n) if n as u64 > MAX_INPUT => Err(FileError::TooLarge { name, limit: MAX_INPUT }),
         Ok(_) => Ok(Source { name, bytes }),
     }
@@ -137,8 +138,8 @@ fn place(path: &Path, bytes: &[u8]) -> io::Result<()> {
         return fs::OpenOptions::new().write(true).open(&target)?.write_all(bytes);
     }
     let mut file = beside(&target)?;
-    file.write_all(bytes)?;
-    keep(file, &target)
+    file.file.write_all(bytes)?;
+    file.keep(&target)
 }
 
 /// The file a path leads to.
@@ -146,8 +147,49 @@ fn real(path: &Path) -> PathBuf {
     fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
 }
 
+/// Temporary files in being, for [`discard_unfinished`].
+static UNFINISHED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Removes every file that is being written; for a process that is about to be ended by a signal.
+pub fn discard_unfinished() {
+    for path in UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).drain(..) {
+        // What cannot be removed now cannot be removed later either.
+        let _ = fs::remove_file(path);
+    }
+}
+
+/// A file that is gone when dropped, unless kept.
+#[derive(Debug)]
+struct Temporary {
+    file: fs::File,
+    path: Option<tempfile::TempPath>,
+    listed: PathBuf,
+}
+
+impl Temporary {
+    fn new(file: tempfile::NamedTempFile) -> Temporary {
+        let listed = file.path().to_path_buf();
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).push(listed.clone());
+        let (file, path) = file.into_parts();
+        Temporary { file, path: Some(path), listed }
+    }
+
+    /// Puts the file, as a whole, at `target`.
+    fn keep(mut self, target: &Path) -> io::Result<()> {
+        self.file.sync_data()?;
+        self.path.take().map_or(Ok(()), |path| path.persist(target).map_err(|e| e.error))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        drop(self.path.take());
+        UNFINISHED.lock().unwrap_or_else(PoisonError::into_inner).retain(|p| *p != self.listed);
+    }
+}
+
 /// A temporary file in the folder of `target`.
-fn beside(target: &Path) -> io::Result<tempfile::NamedTempFile> {
+fn beside(target: &Path) -> io::Result<Temporary> {
     if target.is_dir() {
         return Err(io::Error::other("it is a folder"));
     }
@@ -170,19 +212,13 @@ fn beside(target: &Path) -> io::Result<tempfile::NamedTempFile> {
         let mode = fs::metadata(target).map_or(0o666, |m| m.permissions().mode());
         builder.permissions(fs::Permissions::from_mode(mode));
     }
-    builder.tempfile_in(&folder)
-}
-
-fn keep(file: tempfile::NamedTempFile, target: &Path) -> io::Result<()> {
-    file.as_file().sync_data()?;
-    file.persist(target).map_err(|e| e.error)?;
-    Ok(())
+    builder.tempfile_in(&folder).map(Temporary::new)
 }
 
 /// A file that is written in parts and appears, whole, when it is finished. Dropped before that, it leaves nothing.
 #[derive(Debug)]
 pub struct Draft {
-    file: tempfile::NamedTempFile,
+    file: Temporary,
     target: PathBuf,
     name: String,
 }
@@ -214,7 +250,7 @@ impl Draft {
     ///
     /// [`FileError::Unwritable`].
     pub fn write_at(&mut self, offset: u64, bytes: &[u8]) -> Result<(), FileError> {
-        let file = self.file.as_file_mut();
+        let file = &mut self.file.file;
         file.seek(SeekFrom::Start(offset))
             .and_then(|_| file.write_all(bytes))
             .map_err(|error| FileError::Unwritable { name: self.name.clone(), error })
@@ -226,7 +262,7 @@ impl Draft {
     ///
     /// [`FileError::Unwritable`].
     pub fn finish(self) -> Result<(), FileError> {
-        keep(self.file, &self.target).map_err(|error| FileError::Unwritable { name: self.name, error })
+        self.file.keep(&self.target).map_err(|error| FileError::Unwritable { name: self.name, error })
     }
 }
 
@@ -266,6 +302,12 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"abcd");
         drop(Draft::begin(&path).unwrap());
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+        // What a signal leaves no time to drop.
+        let unfinished = Draft::begin(&path).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);
+        let _ = fs::remove_file(&unfinished.file.listed);
+        drop(unfinished);
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
         assert!(Draft::begin(dir.path()).unwrap_err().to_string().contains("it is a folder"));
     }
 
@@ -280,6 +322,8 @@ mod tests {
         );
         let empty = dir.path().join("empty");
         fs::write(&empty, b"").unwrap();
+        assert_eq!(text(&empty), format!("FILE-003: {name}/empty is empty; name a file with contents"));
+        fs::write(&empty, b" \n\t\n").unwrap();
         assert_eq!(text(&empty), format!("FILE-003: {name}/empty is empty; name a file with contents"));
         assert!(text(&dir.path().join("absent")).starts_with("FILE-001: cannot read "));
         #[cfg(unix)]

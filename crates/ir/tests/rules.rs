@@ -387,6 +387,15 @@ fn rows() -> Vec<Row> {
             ..base_row("V-437", TRN3, dense(), vec![("/instructions/0/psum_zero_region", j!(4))])
         },
         Row {
+            pass_target: TRN3,
+            ..base_row(
+                "V-438",
+                Target { level: 45, ..TRN3 },
+                dense(),
+                vec![("/instructions/0/psum_zero_region", j!(2))],
+            )
+        },
+        Row {
             common: vec![("/instructions/0", mx()["instructions"][0].clone())],
             pass_target: TRN3,
             ..base_row(

@@ -53,6 +53,27 @@ fn inputs_are_arguments_and_what_nothing_writes() {
 }
 
 #[test]
+fn inputs_that_share_bytes_are_found() {
+    let read = |loc| Op::TensorCopy {
+        dst: ap(5, Dtype::Uint8, &[(1, 2), (1, 2)]),
+        src: ap(loc, Dtype::Uint8, &[(1, 2), (1, 2)]),
+    };
+    let p = program(
+        vec![
+            sb("a", 0, 4, 0, 16),
+            sb("beside", 0, 4, 16, 8),
+            sb("below", 4, 4, 0, 16),
+            sb("b", 3, 2, 15, 1),
+            psum("elsewhere", 0, 4, 0, 0, 16),
+            sb("out", 0, 4, 64, 16),
+        ],
+        (0..5).map(read).collect(),
+    );
+    let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
+    assert_eq!(bind::overlapping(&p, &bind::inputs(&p)), [pair("a", "b"), pair("below", "b")]);
+}
+
+#[test]
 fn float_arrays_are_rounded_and_unsigned_ones_are_bits() {
     let p = sample();
     let x = [1.0, 1.003_906_25, 1.011_718_75, -3.0, 1e39, 0.0];

@@ -44,6 +44,7 @@ enum Emit {
 
 /// Runs the command.
 pub(crate) fn run(args: &AsmArgs, term: Term) -> Result<(), Failure> {
+    load::destinations(&[("-o".to_owned(), &args.output)], term)?;
     let (source, form) = load::open(&args.file)?;
     let stated = match form {
         Form::Assembly => text::listing_target(input::text(&source.bytes).unwrap_or(""))

@@ -104,6 +104,7 @@ fn element(name: &str) -> Result<Element, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &CastArgs, term: Term) -> Result<(), Failure> {
+    load::destinations(&[("-o".to_owned(), &args.output)], term)?;
     let source = files::read(&args.input)?;
     let fail = |text: String, remedy| Failure::Cast { name: source.name.clone(), text, remedy };
     let array =

@@ -80,6 +80,9 @@ pub(crate) fn run(args: &CompileArgs, term: Term) -> Result<(), Failure> {
             "give -o OUT.bin, or --emit hex or asm",
         ));
     }
+    if args.mode == Mode::Generate {
+        load::destinations(&[("-o".to_owned(), &args.output)], term)?;
+    }
     let (source, form) = load::open(&args.program)?;
     if args.mode == Mode::Generate && args.emit == Emit::KlrJson {
         if form != Form::Klr {

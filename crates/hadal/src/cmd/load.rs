@@ -190,6 +190,30 @@ pub(crate) fn for_core(path: &Path, core: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
+/// Refuses results that would run into one another: `outputs` are the options given and where they go.
+///
+/// Standard output takes one of them, and none when it already carries the JSON.
+pub(crate) fn destinations(outputs: &[(String, &Path)], term: Term) -> Result<(), Failure> {
+    for (k, (option, path)) in outputs.iter().enumerate() {
+        let stdout = *path == Path::new("-");
+        if stdout && term.json {
+            return Err(Failure::usage(
+                format!("{option} - and --json both write to standard output"),
+                format!("give {option} a file, or leave --json out"),
+            ));
+        }
+        let real = |p: &Path| std::fs::canonicalize(p).unwrap_or_else(|_| p.to_path_buf());
+        let same = |other: &Path| other == *path || (!stdout && real(other) == real(path));
+        if let Some((other, _)) = outputs.iter().take(k).find(|(_, p)| same(p)) {
+            return Err(Failure::usage(
+                format!("{other} and {option} both write to {}", path.display()),
+                "give each a file of its own",
+            ));
+        }
+    }
+    Ok(())
+}
+
 /// Writes an output file, or standard output for `-`.
 pub(crate) fn put(path: &Path, bytes: &[u8], term: Term) -> Result<(), Failure> {
     if path == Path::new("-") { term.out_bytes(bytes) } else { Ok(files::write(path, bytes)?) }

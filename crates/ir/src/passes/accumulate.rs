@@ -36,12 +36,22 @@ pub struct Outcome {
     pub origin: Vec<usize>,
 }
 
+#[derive(Default)]
 struct OpenGroup {
     area: Area,
     /// Each unit is one matmul of the source: its parts.
     units: Vec<Vec<usize>>,
     has_auto: bool,
-    has_explicit: bool,
+}
+
+impl OpenGroup {
+    fn merge(mut self, other: OpenGroup) -> OpenGroup {
+        self.area = self.area.union(&other.area);
+        self.units.extend(other.units);
+        self.units.sort();
+        self.has_auto |= other.has_auto;
+        self
+    }
 }
 
 #[derive(Default)]
@@ -283,19 +293,23 @@ impl Pass<'_> {
         let s = self.state.entry(loc).or_default();
         s.started = s.started.union(&area);
         s.foreign = s.foreign.subtract(&area);
-        let mut merged = OpenGroup { area, units: Vec::new(), has_auto: auto, has_explicit: !auto };
-        let (hit, rest): (Vec<_>, Vec<_>) =
-            std::mem::take(&mut s.open).into_iter().partition(|g| g.area.intersects(&merged.area));
-        s.open = rest;
-        for g in hit {
-            merged.area = merged.area.union(&g.area);
-            merged.units.extend(g.units);
-            merged.has_auto |= g.has_auto;
-            merged.has_explicit |= g.has_explicit;
+        let mut merged: Option<OpenGroup> = None;
+        for k in (0..s.open.len()).rev() {
+            if !s.open.get(k).is_some_and(|g| g.area.intersects(&area)) {
+                continue;
+            }
+            let g = s.open.remove(k);
+            merged = Some(match merged {
+                None => g,
+                Some(m) => m.merge(g),
+            });
         }
-        merged.units.sort();
-        merged.units.push(unit);
-        s.open.push(merged);
+        let mut group = merged.unwrap_or_default();
+        group.area = group.area.union(&area);
+        group.has_auto |= auto;
+        // Units come in program order, so only a merge has to sort.
+        group.units.push(unit);
+        s.open.push(group);
     }
 
     /// Closes the groups of a location that touch `area`.

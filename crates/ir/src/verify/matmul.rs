@@ -10,6 +10,8 @@ use super::{LowerOptions, Profile};
 
 /// log2 of the 8 banks of PSUM.
 const MAX_ZERO_REGION: u8 = 3;
+/// Above this level a Matmul carries no accumulate byte, and a Memset of its destination stands for START (D-42).
+const NO_ACCUMULATE_BYTE: u16 = 40;
 
 /// Free sizes of a matmul's operands, per plane of the pair in DoubleRow modes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,24 +89,7 @@ fn types(at: (usize, &Instr), mm: &Matmult, o: &LowerOptions, sink: &mut Sink) {
     if !ok {
         return;
     }
-    let wide = |d: Dtype| matches!(d, Dtype::Float32 | Dtype::Float32r);
-    if x != w && (wide(x) || wide(w)) {
-        sink.instr(
-            &rules::FP32_PAIR,
-            at,
-            Some("ifmap"),
-            format!("{x} moving with {w} stationary: float32 and float32r pair only with themselves"),
-        );
-    }
-    let pair = [x, w];
-    if pair.contains(&Dtype::Float8E4m3) && pair.contains(&Dtype::Float8E4m3fn) {
-        sink.instr(
-            &rules::E4M3_MIX,
-            at,
-            Some("ifmap"),
-            format!("{x} moving with {w} stationary: the two formats do not mix"),
-        );
-    }
+    pairing(at, x, w, sink);
     for (name, d, zero) in [("ifmap", x, mm.zero_point_ifmap), ("weights", w, mm.zero_point_weights)] {
         if let Some(z) = zero
             && d != Dtype::Uint8
@@ -242,33 +227,69 @@ fn shapes(at: (usize, &Instr), mm: &Matmult, o: &LowerOptions, sink: &mut Sink) 
             format!("stationary free size {}, at most {limit}", s.m),
         );
     }
-    let limit = moving_limit(o.target.generation, mm.out.dtype);
-    if s.n > limit {
-        sink.instr(
-            &rules::MOVING_FREE,
-            at,
-            Some("ifmap"),
-            format!("moving free size {}, {} takes at most {limit}", s.n, o.target),
-        );
-    }
-    if mm.out.partitions() != s.m {
-        sink.instr(
-            &rules::OUT_ROWS,
-            at,
-            Some("out"),
-            format!("{} destination partitions, stationary free size {}", mm.out.partitions(), s.m),
-        );
-    }
     // gen2 halves a destination of two planes (D-65).
     let halved = o.target.generation == Gen::Gen2
         && takes_pairs(mm.perf_mode)
         && matches!(mm.out.free(), [one] if one.num == s.n.saturating_mul(2));
-    if mm.out.free_elements() != s.n && !halved {
+    drained(at, &mm.out, s.m, s.n, halved, o, sink);
+}
+
+/// What a matmul of any kind with `m` stationary and `n` moving columns writes: `m` partitions of `n` elements,
+/// as many as the target takes in one instruction. `double` lets a destination hold twice as many.
+pub(super) fn drained(
+    at: (usize, &Instr),
+    out: &Ap,
+    m: u64,
+    n: u64,
+    double: bool,
+    o: &LowerOptions,
+    sink: &mut Sink,
+) {
+    let limit = moving_limit(o.target.generation, out.dtype);
+    if n > limit {
+        sink.instr(
+            &rules::MOVING_FREE,
+            at,
+            Some("ifmap"),
+            format!("moving free size {n}, {} takes at most {limit}", o.target),
+        );
+    }
+    if out.partitions() != m {
+        sink.instr(
+            &rules::OUT_ROWS,
+            at,
+            Some("out"),
+            format!("{} destination partitions, stationary free size {m}", out.partitions()),
+        );
+    }
+    if out.free_elements() != n && !double {
         sink.instr(
             &rules::OUT_COLUMNS,
             at,
             Some("out"),
-            format!("destination free size {}, moving free size {}", mm.out.free_elements(), s.n),
+            format!("destination free size {}, moving free size {n}", out.free_elements()),
+        );
+    }
+}
+
+/// float32 and float32r go with themselves, and the two e4m3 formats never together, in a matmul of any kind.
+pub(super) fn pairing(at: (usize, &Instr), x: Dtype, w: Dtype, sink: &mut Sink) {
+    let wide = |d: Dtype| matches!(d, Dtype::Float32 | Dtype::Float32r);
+    if x != w && (wide(x) || wide(w)) {
+        sink.instr(
+            &rules::FP32_PAIR,
+            at,
+            Some("ifmap"),
+            format!("{x} moving with {w} stationary: float32 and float32r pair only with themselves"),
+        );
+    }
+    let pair = [x, w];
+    if pair.contains(&Dtype::Float8E4m3) && pair.contains(&Dtype::Float8E4m3fn) {
+        sink.instr(
+            &rules::E4M3_MIX,
+            at,
+            Some("ifmap"),
+            format!("{x} moving with {w} stationary: the two formats do not mix"),
         );
     }
 }
@@ -340,7 +361,7 @@ fn calc(at: (usize, &Instr), mm: &Matmult, o: &LowerOptions, sink: &mut Sink) {
     }
 }
 
-/// The zero region of any matmul: one bank before gen4, at most all 8 on it.
+/// The zero region of any matmul: one bank before gen4 and above level 40, at most all 8 on gen4.
 pub(super) fn zero_region(at: (usize, &Instr), region: Option<u8>, o: &LowerOptions, sink: &mut Sink) {
     let Some(z) = region.filter(|z| *z > 0) else { return };
     if o.target.generation != Gen::Gen4 {
@@ -356,6 +377,13 @@ pub(super) fn zero_region(at: (usize, &Instr), region: Option<u8>, o: &LowerOpti
             at,
             None,
             format!("psum_zero_region {z} is 2^{z} banks, PSUM has {PSUM_BANKS}"),
+        );
+    } else if o.target.level > NO_ACCUMULATE_BYTE {
+        sink.instr(
+            &rules::ZERO_REGION_LEVEL,
+            at,
+            None,
+            format!("psum_zero_region {z} on {}, whose matmuls carry no START", o.target),
         );
     }
 }

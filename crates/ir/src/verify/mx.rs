@@ -6,7 +6,7 @@ use crate::geom::{self, Area};
 use crate::program::{Ap, Instr, MatmultMx, PARTITIONS, Program};
 
 use super::gather;
-use super::matmul::{moving_limit, tile_rules, zero_region};
+use super::matmul::{drained, tile_rules, zero_region};
 use super::rules::{self, Sink};
 use super::written::scale_area;
 use super::{LowerOptions, Profile};
@@ -63,31 +63,7 @@ pub(super) fn matmul(at: (usize, &Instr), mm: &MatmultMx, o: &LowerOptions, sink
             format!("destination is {}; {} takes float32 or bfloat16", mm.out.dtype, o.target),
         );
     }
-    let limit = moving_limit(o.target.generation, mm.out.dtype);
-    if n > limit {
-        sink.instr(
-            &rules::MOVING_FREE,
-            at,
-            Some("ifmap"),
-            format!("moving free size {n}, {} takes at most {limit}", o.target),
-        );
-    }
-    if mm.out.partitions() != m {
-        sink.instr(
-            &rules::OUT_ROWS,
-            at,
-            Some("out"),
-            format!("{} destination partitions, stationary free size {m}", mm.out.partitions()),
-        );
-    }
-    if mm.out.free_elements() != n {
-        sink.instr(
-            &rules::OUT_COLUMNS,
-            at,
-            Some("out"),
-            format!("destination free size {}, moving free size {n}", mm.out.free_elements()),
-        );
-    }
+    drained(at, &mm.out, m, n, false, o, sink);
     tile_rules(at, mm.tile_size, mm.tile_position, o.target.generation, sink);
     let column = [mm.tile_size.map_or(PARTITIONS, |s| s[1]), mm.tile_position.map_or(0, |p| p[1])];
     if column != [PARTITIONS, 0] {

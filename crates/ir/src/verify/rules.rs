@@ -138,6 +138,8 @@ rules! {
         "drop the replication code, or target trn1", "LoadStationary and Matmul: bytes 24 and 25 are not written on gen3";
     ZERO_REGION_SIZE "V-437" Confirmed "psum_zero_region is at most 3, all 8 banks",
         "use a zero region of 0 to 3", "log2 of the number of banks; 8 banks of 2 KiB";
+    ZERO_REGION_LEVEL "V-438" Inferred "Above level 40 a matmul clears no bank but its own bytes",
+        "clear the banks with a Memset, and use psum_zero_region 0", "D-42: a Memset of the destination stands for START";
     ARCH_LEVEL "V-439" Confirmed "The operator exists on the target's generation",
         "target the generation that has it", "checkArchLevel; encoders by generation";
 

@@ -4,7 +4,7 @@ use hadal_num::Dtype;
 
 use crate::program::{Instr, MatmultSparse, PARTITIONS};
 
-use super::matmul::{is_operand_type, moving_limit};
+use super::matmul::{drained, is_operand_type, pairing};
 use super::rules::{self, Sink};
 use super::{LowerOptions, Profile};
 
@@ -26,29 +26,7 @@ pub(super) fn check(at: (usize, &Instr), mm: &MatmultSparse, o: &LowerOptions, s
             );
         }
     }
-    if [mm.ifmap.dtype, mm.weights.dtype].contains(&Dtype::Float8E4m3)
-        && [mm.ifmap.dtype, mm.weights.dtype].contains(&Dtype::Float8E4m3fn)
-    {
-        sink.instr(
-            &rules::E4M3_MIX,
-            at,
-            Some("ifmap"),
-            format!(
-                "{} moving with {} stationary: the two formats do not mix",
-                mm.ifmap.dtype, mm.weights.dtype
-            ),
-        );
-    }
-    let wide = |d: Dtype| matches!(d, Dtype::Float32 | Dtype::Float32r);
-    let (x, w) = (mm.ifmap.dtype, mm.weights.dtype);
-    if x != w && (wide(x) || wide(w)) {
-        sink.instr(
-            &rules::FP32_PAIR,
-            at,
-            Some("ifmap"),
-            format!("{x} moving with {w} stationary: float32 and float32r pair only with themselves"),
-        );
-    }
+    pairing(at, mm.ifmap.dtype, mm.weights.dtype, sink);
     if mm.out.dtype != Dtype::Float32 {
         sink.instr(
             &rules::DST_TYPE,
@@ -104,31 +82,7 @@ pub(super) fn check(at: (usize, &Instr), mm: &MatmultSparse, o: &LowerOptions, s
         return;
     }
     let n = mm.ifmap.free_elements() / ratio;
-    let limit = moving_limit(o.target.generation, mm.out.dtype);
-    if n > limit {
-        sink.instr(
-            &rules::MOVING_FREE,
-            at,
-            Some("ifmap"),
-            format!("moving free size {n}, {} takes at most {limit}", o.target),
-        );
-    }
-    if mm.out.partitions() != m {
-        sink.instr(
-            &rules::OUT_ROWS,
-            at,
-            Some("out"),
-            format!("{} destination partitions, stationary free size {m}", mm.out.partitions()),
-        );
-    }
-    if mm.out.free_elements() != n {
-        sink.instr(
-            &rules::OUT_COLUMNS,
-            at,
-            Some("out"),
-            format!("destination free size {}, moving free size {n}", mm.out.free_elements()),
-        );
-    }
+    drained(at, &mm.out, m, n, false, o, sink);
 }
 
 fn rows(at: (usize, &Instr), mm: &MatmultSparse, sink: &mut Sink) {

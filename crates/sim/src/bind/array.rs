@@ -168,7 +168,8 @@ mod tests {
 
     #[test]
     fn wide_integers_keep_what_float32_cannot() {
-        let got = of(&[16_777_217.0, -2_147_483_645.0]).narrow(Dtype::Int32, Overflow::Ieee).unwrap().unwrap();
+        let got =
+            of(&[16_777_217.0, -2_147_483_645.0]).narrow(Dtype::Int32, Overflow::Ieee).unwrap().unwrap();
         assert_eq!(got, [16_777_217_i32.to_le_bytes(), (-2_147_483_645_i32).to_le_bytes()].concat());
     }
 }

@@ -67,6 +67,35 @@ pub fn inputs(program: &Program) -> Vec<InputSpec> {
     inputs_except(program, &BTreeSet::new())
 }
 
+/// Pairs of inputs in SBUF or PSUM that share bytes: the later one's values stand there.
+pub fn overlapping(program: &Program, specs: &[InputSpec]) -> Vec<(String, String)> {
+    struct Place<'a> {
+        name: &'a str,
+        psum: bool,
+        rows: std::ops::Range<u64>,
+        bytes: std::ops::Range<u64>,
+    }
+    let place = |spec: &InputSpec| {
+        let loc = program.find_loc(&spec.name).and_then(|id| program.loc(id)).filter(|l| !is_dram(l))?;
+        let (first, offset) = (u64::from(loc.partition()?), u64::from(loc.byte_offset()?));
+        Some(Place {
+            name: loc.name.as_str(),
+            psum: matches!(loc.kind, LocKind::Psum { .. }),
+            rows: first..first + u64::from(loc.partitions()),
+            bytes: offset..offset.saturating_add(loc.bytes()),
+        })
+    };
+    let mut places: Vec<Place<'_>> = specs.iter().filter_map(place).collect();
+    places.sort_by_key(|p| (p.psum, p.bytes.start));
+    let mut out = Vec::new();
+    for (k, a) in places.iter().enumerate() {
+        let near = places.iter().skip(k + 1).take_while(|b| b.psum == a.psum && b.bytes.start < a.bytes.end);
+        let rows = |b: &&Place<'_>| b.rows.start < a.rows.end && a.rows.start < b.rows.end;
+        out.extend(near.filter(rows).map(|b| (a.name.to_owned(), b.name.to_owned())));
+    }
+    out
+}
+
 /// The inputs of every core. A DRAM tensor that any core writes is no implicit input of another; one that
 /// several cores need is listed for the first.
 pub fn module_inputs(module: &Module) -> Vec<Vec<InputSpec>> {

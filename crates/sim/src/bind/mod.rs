@@ -16,7 +16,7 @@ pub use array::{Array, ArrayDtype};
 pub use dump::{dump, unwritten, widen};
 pub(crate) use fill::known;
 pub use fill::{fill, fill_where};
-pub use inputs::{InputRole, InputSpec, element_type, inputs, module_inputs, shape_of};
+pub use inputs::{InputRole, InputSpec, element_type, inputs, module_inputs, overlapping, shape_of};
 pub use purpose::Purpose;
 
 use crate::error::Fault;

@@ -13,6 +13,7 @@ use super::input::Input;
 use super::progress::Progress;
 use super::quantize::copy;
 use super::{NOTE, format, rows_at_once, rule, scale_partition};
+use crate::cmd::load;
 use crate::failure::Failure;
 use crate::term::{Term, counted};
 
@@ -58,6 +59,7 @@ struct Reading {
 
 /// Runs the command.
 pub(super) fn run(args: &DequantizeArgs, term: Term) -> Result<(), Failure> {
+    load::destinations(&[("-o".to_owned(), &args.output)], term)?;
     match &args.scale {
         Some(scale) => arrays(args, scale, term),
         None => checkpoint(args, term),
