@@ -76,6 +76,10 @@ def compare(program, name, overflow):
         else:
             got = np.frombuffer(raw, want.dtype)
         differ = got != want
+        if name == "float4_e2m1fn":
+            # There is no NaN to become: hadal keeps its sign on the zero, ml_dtypes inverts it.
+            x = bits.view(np.float32)
+            differ[np.isnan(x)] = (got != np.where(np.signbit(x), 8, 0))[np.isnan(x)]
         if nan is not None and differ.any():
             differ &= ~(nan[got] & nan[want])
         if differ.any():
