@@ -2,7 +2,10 @@
 
 mod map;
 mod outputs;
+mod report;
 mod summary;
+mod timeline;
+mod views;
 mod watch;
 
 use std::collections::BTreeMap;
@@ -34,6 +37,8 @@ Examples:
   hadal run kernel.klr --target trn2 --in a=a.npy --in b=b.npy --out-dir out
   hadal run program.bir.json --target trn3 --dump acc=acc.npy --widen
   hadal run program.bir.json --target trn2 --map                    where everything lies, and when
+  hadal run kernel.klr --target trn2 --report run.html              the run as a page for a browser
+  hadal run kernel.klr --target trn2 --timeline run.json            the run for Perfetto (ui.perfetto.dev)
   hadal run program.bir.json --target trn2 --executor both          exit code 6 if the executors differ
   hadal run kernel.bin --target trn2 --uninit zero                  bare bundles
 
@@ -70,6 +75,12 @@ pub(crate) struct RunArgs {
     /// Show where every location lies and when it lives: SBUF by partitions, PSUM by banks.
     #[arg(long, help_heading = "Views")]
     map: bool,
+    /// The estimated run as a Chrome trace, which Perfetto opens: lanes of loads and matmuls for each tile group.
+    #[arg(long, value_name = "FILE.json", help_heading = "Views")]
+    timeline: Option<PathBuf>,
+    /// One self-contained page: summary, timeline, utilization, memory maps, the first bundles by their bytes.
+    #[arg(long, value_name = "FILE.html", help_heading = "Views")]
+    report: Option<PathBuf>,
     /// Show the numeric rules in force.
     #[arg(long, help_heading = "Execution")]
     rules: bool,
@@ -168,6 +179,7 @@ impl NumericsArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &RunArgs, term: Term) -> Result<(), Failure> {
+    views::check(args, term)?;
     let (source, form) = load::open(&args.program)?;
     if form.is_program() { program(args, &source, form, term) } else { bundles(args, &source, form, term) }
 }
@@ -231,6 +243,7 @@ fn program(args: &RunArgs, source: &Source, form: Form, term: Term) -> Result<()
     let done = Done { args, file: &source.name, verified: &verified, lowered: &lowered, run: &run, options };
     let results = outputs::collect(&done)?;
     outputs::write(&done, &results)?;
+    views::write(&done, &results, term)?;
     summary::print(&done, &results, term)
 }
 
@@ -280,5 +293,6 @@ fn bundles(args: &RunArgs, source: &Source, form: Form, term: Term) -> Result<()
         load::put(path, trace.as_bytes(), term)?;
     }
     let stats = result.map_err(|e: ExecError| Failure::from(e))?;
+    views::write_bundles(args, &source.name, &lowered, &stats, &options, term)?;
     summary::print_bundles(args, &source.name, &lowered, &stats, &options, term)
 }

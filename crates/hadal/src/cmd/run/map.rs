@@ -14,13 +14,13 @@ use crate::term::counted;
 const CHART: usize = 64;
 
 /// A placed location.
-struct Tenant<'a> {
-    loc: &'a MemLoc,
-    parts: Range<u32>,
+pub(super) struct Tenant<'a> {
+    pub(super) loc: &'a MemLoc,
+    pub(super) parts: Range<u32>,
     /// Bytes in each partition; PSUM counts its banks through.
-    bytes: Range<u64>,
+    pub(super) bytes: Range<u64>,
     /// Instructions; `None` when nothing uses it.
-    life: Option<Range<usize>>,
+    pub(super) life: Option<Range<usize>>,
 }
 
 /// Neighbouring partitions that hold the same tenants.
@@ -65,7 +65,7 @@ fn union(mut ranges: Vec<Range<u64>>) -> u64 {
     total
 }
 
-fn tenants(p: &Program, space: Space) -> Vec<Tenant<'_>> {
+pub(super) fn tenants(p: &Program, space: Space) -> Vec<Tenant<'_>> {
     let lives = live_ranges(p);
     let mut all: Vec<Tenant<'_>> = p
         .locs

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::map;
 use super::outputs::{Output, Results};
-use super::{Done, RunArgs, Which};
+use super::{Done, RunArgs, Which, views};
 use crate::cmd::compile;
 use crate::failure::Failure;
 use crate::term::{Term, counted};
@@ -28,7 +28,7 @@ pub(super) fn print(done: &Done<'_>, results: &Results, term: Term) -> Result<()
     if term.json {
         return term.out_json(&as_json(done, results, &costs));
     }
-    if term.quiet {
+    if term.quiet || views::to_stdout(done.args) {
         return Ok(());
     }
     let module = done.verified.module();
@@ -78,6 +78,7 @@ pub(super) fn print(done: &Done<'_>, results: &Results, term: Term) -> Result<()
     for (name, path) in &done.args.dump {
         row(&mut out, "dump", &format!("{name} -> {}", path.display()));
     }
+    view_rows(&mut out, done.args);
     if done.args.rules {
         rules(&mut out, &done.options, target);
     }
@@ -107,9 +108,10 @@ pub(super) fn print_bundles(
         if args.rules {
             add(&mut value, "rules", Value::from(options.rules(target)));
         }
+        add_views(&mut value, args);
         return term.out_json(&value);
     }
-    if term.quiet {
+    if term.quiet || views::to_stdout(args) {
         return Ok(());
     }
     let mut out = String::new();
@@ -121,6 +123,7 @@ pub(super) fn print_bundles(
         &format!("{}, {}", counted(stats.loads, "load"), counted(stats.matmuls, "matmul writeback")),
     );
     estimate(&mut out, &costs);
+    view_rows(&mut out, args);
     if args.rules {
         rules(&mut out, options, target);
     }
@@ -128,13 +131,13 @@ pub(super) fn print_bundles(
 }
 
 /// `5: Matmult 4, Memset 1`.
-fn tally(counts: BTreeMap<&'static str, usize>) -> String {
+pub(super) fn tally(counts: BTreeMap<&'static str, usize>) -> String {
     let total: usize = counts.values().sum();
     let kinds: Vec<String> = counts.iter().map(|(name, n)| format!("{name} {n}")).collect();
     if kinds.is_empty() { total.to_string() } else { format!("{total}: {}", kinds.join(", ")) }
 }
 
-fn instructions(module: &Module) -> BTreeMap<&'static str, usize> {
+pub(super) fn instructions(module: &Module) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for instr in module.cores.iter().flat_map(|c| &c.instrs) {
         *counts.entry(instr.op.name()).or_insert(0) += 1;
@@ -142,7 +145,7 @@ fn instructions(module: &Module) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-fn bundles(lowered: &Lowered) -> BTreeMap<&'static str, usize> {
+pub(super) fn bundles(lowered: &Lowered) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for stream in &lowered.cores {
         for ((_, name), n) in compile::count(stream, lowered.target) {
@@ -152,11 +155,11 @@ fn bundles(lowered: &Lowered) -> BTreeMap<&'static str, usize> {
     counts
 }
 
-fn without_bundle(lowered: &Lowered) -> usize {
+pub(super) fn without_bundle(lowered: &Lowered) -> usize {
     lowered.cores.iter().flat_map(|s| &s.items).filter(|i| matches!(i, Item::Host(_))).count()
 }
 
-fn costs(lowered: &Lowered, module: Option<&Module>) -> Vec<Cost> {
+pub(super) fn costs(lowered: &Lowered, module: Option<&Module>) -> Vec<Cost> {
     let program = |core: usize| module.and_then(|m| m.cores.get(core));
     (0..lowered.cores.len()).map(|core| cost::estimate(lowered, core, program(core))).collect()
 }
@@ -194,12 +197,35 @@ fn input_source(done: &Done<'_>, spec: &InputSpec) -> String {
     }
 }
 
-fn inputs(out: &mut String, done: &Done<'_>) {
+/// One line an input: name, type, shape, where its values come from.
+pub(super) fn input_lines(done: &Done<'_>) -> Vec<String> {
     let specs = specs(done);
     let width = specs.iter().map(|s| s.name.chars().count()).max().unwrap_or(0);
-    for (i, s) in specs.iter().enumerate() {
-        let text = format!("{:<width$}  {} {:?}, {}", s.name, s.dtype, s.shape, input_source(done, s));
-        row(out, if i == 0 { "inputs" } else { "" }, &text);
+    let line =
+        |s: &InputSpec| format!("{:<width$}  {} {:?}, {}", s.name, s.dtype, s.shape, input_source(done, s));
+    specs.iter().map(line).collect()
+}
+
+fn inputs(out: &mut String, done: &Done<'_>) {
+    for (i, line) in input_lines(done).iter().enumerate() {
+        row(out, if i == 0 { "inputs" } else { "" }, line);
+    }
+}
+
+/// The files that show the run.
+fn view_rows(out: &mut String, args: &RunArgs) {
+    for (label, path) in [("timeline", &args.timeline), ("report", &args.report)] {
+        if let Some(path) = path {
+            row(out, label, &format!("-> {}", path.display()));
+        }
+    }
+}
+
+fn add_views(value: &mut Value, args: &RunArgs) {
+    for (key, path) in [("timeline", &args.timeline), ("report", &args.report)] {
+        if let Some(path) = path {
+            add(value, key, path.display().to_string().into());
+        }
     }
 }
 
@@ -238,7 +264,7 @@ fn output_text(o: &Output, width: usize) -> String {
 }
 
 /// A value at a glance: six significant digits.
-fn short(v: f32) -> String {
+pub(super) fn short(v: f32) -> String {
     let a = v.abs();
     if v == 0.0 || v.is_infinite() {
         format!("{v}")
@@ -319,6 +345,7 @@ fn as_json(done: &Done<'_>, results: &Results, costs: &[Cost]) -> Value {
     if done.args.map {
         add(&mut value, "map", map::as_json(module, target));
     }
+    add_views(&mut value, done.args);
     value
 }
 
