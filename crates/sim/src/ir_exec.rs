@@ -147,7 +147,8 @@ fn mx_operand(
 fn plain(core: &Core<'_>, program: &Program, name: &'static str, ap: &Ap) -> Result<View, OperandFault> {
     if ap.index.is_some() {
         let what = "a gathered operand".to_owned();
-        let why = "only those of a dense matmul are gathered; which scale an MX gather reads is not known (D-69)";
+        let why =
+            "only those of a dense matmul are gathered; which scale an MX gather reads is not known (D-69)";
         return Err(Fault::Unsupported { what, why }.on(name));
     }
     View::of(core.machine, program, name, ap)

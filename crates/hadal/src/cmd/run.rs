@@ -15,6 +15,7 @@ use clap::{Args, ValueEnum};
 use hadal::files::{self, Source};
 use hadal::input::Form;
 use hadal::ir::encode::{Bundle, Item, Lowered, Side, Stream};
+use hadal::ir::program::Module;
 use hadal::ir::verify::Verified;
 use hadal::npy;
 use hadal::sim::bind::Array;
@@ -202,6 +203,10 @@ fn program(args: &RunArgs, source: &Source, form: Form, term: Term) -> Result<()
     for (name, _) in &args.dump {
         outputs::core_of(verified.module(), name)?;
     }
+    if let Some(dir) = &args.out_dir {
+        outputs::check_names(verified.module(), dir)?;
+    }
+    say_overlaps(verified.module(), term);
     let options = args.numerics.options();
     let mut watch = Watch::new(args.trace.is_some(), &lowered, args.executor != Which::Ir, term);
     let mut execute = |which| {
@@ -242,9 +247,23 @@ fn program(args: &RunArgs, source: &Source, form: Form, term: Term) -> Result<()
     }
     let done = Done { args, file: &source.name, verified: &verified, lowered: &lowered, run: &run, options };
     let results = outputs::collect(&done)?;
-    outputs::write(&done, &results)?;
+    outputs::write(&done, &results, term)?;
     views::write(&done, &results, term)?;
     summary::print(&done, &results, term)
+}
+
+/// Notes inputs that share bytes, of which only one keeps its values.
+fn say_overlaps(module: &Module, term: Term) {
+    const SHOWN: usize = 8;
+    let specs = sim::bind::module_inputs(module);
+    let pairs = module.cores.iter().zip(&specs).flat_map(|(p, specs)| sim::bind::overlapping(p, specs));
+    let pairs: Vec<(String, String)> = pairs.collect();
+    for (a, b) in pairs.iter().take(SHOWN) {
+        term.say(&format!("note: inputs `{a}` and `{b}` share bytes; one overwrites the other"));
+    }
+    if pairs.len() > SHOWN {
+        term.say(&format!("note: and {} more pairs of inputs share bytes", pairs.len() - SHOWN));
+    }
 }
 
 /// The arrays given on the command line.

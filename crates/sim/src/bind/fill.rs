@@ -44,7 +44,7 @@ pub fn fill_where(
 ) -> Result<(), BindError> {
     machine.declare(program)?;
     for spec in specs.iter().filter(|s| !given.contains_key(&s.name)) {
-        let Some(loc) = program.find_loc(&spec.name).and_then(|id| program.loc(id)) else { continue };
+        let Some(loc) = program.loc(spec.id) else { continue };
         fits(machine, loc)?;
         let count = spec.shape.iter().fold(1usize, |n, d| n.saturating_mul(*d));
         let mut stream = Stream::new(seed, &spec.name);

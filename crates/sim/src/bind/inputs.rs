@@ -19,7 +19,9 @@ pub enum InputRole {
 /// A location that a run must fill.
 #[derive(Debug, Clone, PartialEq)]
 pub struct InputSpec {
-    /// Name of the location.
+    /// The location.
+    pub id: LocId,
+    /// Its name.
     pub name: String,
     /// Element type: the declared one in DRAM, else that of the first access pattern that uses it.
     pub dtype: Dtype,
@@ -49,6 +51,24 @@ pub fn element_type(program: &Program, id: LocId) -> Dtype {
     all.find(|(_, ap)| ap.loc == id).map_or(Dtype::Uint8, |(_, ap)| ap.dtype)
 }
 
+/// The [`element_type`] of every location, in one pass.
+fn element_types(program: &Program) -> Vec<Dtype> {
+    let mut types: Vec<Option<Dtype>> = program
+        .locs
+        .iter()
+        .map(|loc| match loc.kind {
+            LocKind::Dram { dtype, .. } => Some(dtype),
+            _ => None,
+        })
+        .collect();
+    for (_, ap) in program.instrs.iter().flat_map(|i| uses(&i.op)) {
+        if let Some(known) = types.get_mut(ap.loc.0 as usize) {
+            known.get_or_insert(ap.dtype);
+        }
+    }
+    types.into_iter().map(|t| t.unwrap_or(Dtype::Uint8)).collect()
+}
+
 /// Shape of a location in containers of `dtype`.
 pub fn shape_of(loc: &MemLoc, dtype: Dtype) -> Vec<usize> {
     match &loc.kind {
@@ -76,7 +96,7 @@ pub fn overlapping(program: &Program, specs: &[InputSpec]) -> Vec<(String, Strin
         bytes: std::ops::Range<u64>,
     }
     let place = |spec: &InputSpec| {
-        let loc = program.find_loc(&spec.name).and_then(|id| program.loc(id)).filter(|l| !is_dram(l))?;
+        let loc = program.loc(spec.id).filter(|l| !is_dram(l))?;
         let (first, offset) = (u64::from(loc.partition()?), u64::from(loc.byte_offset()?));
         Some(Place {
             name: loc.name.as_str(),
@@ -103,11 +123,7 @@ pub fn module_inputs(module: &Module) -> Vec<Vec<InputSpec>> {
     let mut out = Vec::with_capacity(module.cores.len());
     for program in &module.cores {
         let list = inputs_except(program, &known);
-        known.extend(
-            list.iter()
-                .filter(|i| program.find_loc(&i.name).and_then(|id| program.loc(id)).is_some_and(is_dram))
-                .map(|i| i.name.clone()),
-        );
+        known.extend(list.iter().filter(|i| program.loc(i.id).is_some_and(is_dram)).map(|i| i.name.clone()));
         out.push(list);
     }
     out
@@ -141,6 +157,7 @@ fn inputs_except(program: &Program, dram_known: &BTreeSet<String>) -> Vec<InputS
         }
     }
     let mut special = purpose::special(program);
+    let types = element_types(program);
     let mut out = Vec::new();
     for (loc, id) in program.locs.iter().zip((0u32..).map(LocId)) {
         let role = match loc.kind {
@@ -151,10 +168,11 @@ fn inputs_except(program: &Program, dram_known: &BTreeSet<String>) -> Vec<InputS
         if is_dram(loc) && dram_known.contains(&loc.name) {
             continue;
         }
-        let dtype = element_type(program, id);
+        let dtype = types.get(id.0 as usize).copied().unwrap_or(Dtype::Uint8);
         let values = || Purpose::Values(purpose::read_as(program, id, dtype));
         let purpose = special.remove(&id).unwrap_or_else(values);
-        out.push(InputSpec { name: loc.name.clone(), dtype, shape: shape_of(loc, dtype), role, purpose });
+        let shape = shape_of(loc, dtype);
+        out.push(InputSpec { id, name: loc.name.clone(), dtype, shape, role, purpose });
     }
     out
 }

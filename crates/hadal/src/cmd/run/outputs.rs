@@ -1,5 +1,6 @@
 //! The results of a run: which locations, their range, and the files they go to.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use hadal::files::{self, FileError};
@@ -9,8 +10,9 @@ use hadal::num::Dtype;
 use hadal::sim::bind::{self, Array, BindError};
 
 use super::Done;
-use crate::cmd::arrays;
+use crate::cmd::{arrays, load};
 use crate::failure::Failure;
+use crate::term::Term;
 
 /// A result location after the run.
 pub(super) struct Output {
@@ -62,42 +64,66 @@ pub(super) fn collect(done: &Done<'_>) -> Result<Results, Failure> {
     for (core, name) in places {
         outputs.push(output(done, core, &name)?);
     }
-    let several = |o: &Output| outputs.iter().filter(|p| p.name == o.name).count() > 1;
-    let files: Vec<Option<PathBuf>> = outputs
-        .iter()
-        .map(|o| {
-            let dir = done.args.out_dir.as_ref()?;
-            let core = if several(o) { format!(".core{}", o.core) } else { String::new() };
-            Some(dir.join(format!("{}{core}.npy", file_name(&o.name))))
-        })
-        .collect();
-    outputs.iter_mut().zip(files).for_each(|(o, f)| o.file = f);
+    if let Some(dir) = &done.args.out_dir {
+        let names = file_names(outputs.iter().map(|o| (o.core, o.name.as_str())));
+        outputs.iter_mut().zip(names).for_each(|(o, name)| o.file = Some(dir.join(name)));
+    }
     Ok(Results { declared, outputs })
 }
 
-fn declared(module: &Module) -> Vec<(usize, String)> {
-    let mut found: Vec<(usize, String)> = Vec::new();
-    for (core, program) in module.cores.iter().enumerate() {
-        for loc in &program.locs {
-            let output = matches!(loc.kind, LocKind::Dram { role: Role::Output, .. });
-            if output && !found.iter().any(|(_, n)| *n == loc.name) {
-                found.push((core, loc.name.clone()));
-            }
+/// File names of results; a name that several cores use gets the core's number.
+fn file_names<'a>(places: impl Iterator<Item = (usize, &'a str)> + Clone) -> Vec<String> {
+    let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
+    places.clone().for_each(|(_, name)| *uses.entry(name).or_default() += 1);
+    places
+        .map(|(core, name)| {
+            let several = uses.get(name).is_some_and(|n| *n > 1);
+            let core = if several { format!(".core{core}") } else { String::new() };
+            format!("{}{core}.npy", file_name(name))
+        })
+        .collect()
+}
+
+/// Refuses, before the run, results whose names no file can have.
+pub(super) fn check_names(module: &Module, dir: &Path) -> Result<(), Failure> {
+    /// Bytes of a name that every common file system takes.
+    const LONGEST: usize = 255;
+    let mut places = declared(module);
+    if places.is_empty() {
+        places = written(module);
+    }
+    let names = file_names(places.iter().map(|(core, name)| (*core, name.as_str())));
+    match names.iter().find(|name| name.len() > LONGEST) {
+        None => Ok(()),
+        Some(name) => {
+            let shown: String = name.chars().take(40).collect();
+            let why = format!("a name of {} bytes, more than {LONGEST}; use --dump instead", name.len());
+            let error = std::io::Error::new(std::io::ErrorKind::InvalidFilename, why);
+            Err(FileError::Unwritable { name: dir.join(shown + "...").display().to_string(), error }.into())
         }
     }
-    found
+}
+
+fn declared(module: &Module) -> Vec<(usize, String)> {
+    let mut known = BTreeSet::new();
+    let cores = module.cores.iter().enumerate();
+    let locs = cores.flat_map(|(core, program)| program.locs.iter().map(move |loc| (core, loc)));
+    locs.filter(|(_, loc)| matches!(loc.kind, LocKind::Dram { role: Role::Output, .. }))
+        .filter(|(_, loc)| known.insert(loc.name.as_str()))
+        .map(|(core, loc)| (core, loc.name.clone()))
+        .collect()
 }
 
 fn written(module: &Module) -> Vec<(usize, String)> {
-    let mut found: Vec<(usize, String)> = Vec::new();
+    let mut known = BTreeSet::new();
+    let mut found = Vec::new();
     for (core, program) in module.cores.iter().enumerate() {
         let operands = program.instrs.iter().flat_map(|i| i.op.operands());
         for (_, _, ap) in operands.filter(|(_, access, _)| *access == Access::Write) {
             let Some(loc) = program.loc(ap.loc) else { continue };
             // A DRAM tensor is one for all cores.
-            let same =
-                |(c, n): &(usize, String)| *n == loc.name && (*c == core || loc.space() == Space::Dram);
-            if !found.iter().any(same) {
+            let core_of_its_own = (loc.space() != Space::Dram).then_some(core);
+            if known.insert((core_of_its_own, loc.name.as_str())) {
                 found.push((core, loc.name.clone()));
             }
         }
@@ -155,7 +181,7 @@ fn file_name(name: &str) -> String {
 }
 
 /// Writes the outputs and the dumps.
-pub(super) fn write(done: &Done<'_>, results: &Results) -> Result<(), Failure> {
+pub(super) fn write(done: &Done<'_>, results: &Results, term: Term) -> Result<(), Failure> {
     if let Some(dir) = &done.args.out_dir {
         make_folder(dir)?;
     }
@@ -172,7 +198,7 @@ pub(super) fn write(done: &Done<'_>, results: &Results) -> Result<(), Failure> {
     for (name, path) in &done.args.dump {
         let o = output(done, core_of(module, name)?, name)?;
         let array = if done.args.widen { bind::widen(&o.bits, o.dtype)? } else { o.bits };
-        files::write(path, &npy::write(&arrays::to_npy(&array)))?;
+        load::put(path, &npy::write(&arrays::to_npy(&array)), term)?;
     }
     Ok(())
 }

@@ -12,31 +12,26 @@ use crate::cmd::load;
 use crate::failure::Failure;
 use crate::term::Term;
 
-/// Refuses what would mix two results on standard output.
+/// Refuses results that would run into one another.
 pub(super) fn check(args: &RunArgs, term: Term) -> Result<(), Failure> {
-    if !to_stdout(args) {
-        return Ok(());
+    let named = [("--trace", &args.trace), ("--timeline", &args.timeline), ("--report", &args.report)];
+    let named = named.iter().filter_map(|(option, path)| Some(((*option).to_owned(), path.as_deref()?)));
+    let dumps = args.dump.iter().map(|(name, path)| (format!("--dump {name}"), path.as_path()));
+    load::destinations(&named.chain(dumps).collect::<Vec<_>>(), term)?;
+    let printed = [("--map", args.map), ("--rules", args.rules)];
+    match printed.iter().find(|(_, on)| *on) {
+        Some((option, _)) if to_stdout(args) => Err(Failure::usage(
+            format!("{option} and a result named - both write to standard output"),
+            "give the result a file name instead of -",
+        )),
+        _ => Ok(()),
     }
-    let files = [
-        ("--timeline", args.timeline.as_deref()),
-        ("--report", args.report.as_deref()),
-        ("--trace", args.trace.as_deref()),
-    ];
-    let here = files.iter().filter(|(_, path)| *path == Some(Path::new("-"))).map(|(name, _)| *name);
-    let asked = [("--json", term.json), ("--map", args.map), ("--rules", args.rules)];
-    let all: Vec<&str> = here.chain(asked.iter().filter(|(_, on)| *on).map(|(name, _)| *name)).collect();
-    if all.len() < 2 {
-        return Ok(());
-    }
-    Err(Failure::usage(
-        format!("{} cannot all go to standard output", all.join(" and ")),
-        "give a file name instead of -",
-    ))
 }
 
-/// Whether standard output holds a view; the summary then is not printed.
+/// Whether standard output holds a result asked for by name; the summary then is not printed.
 pub(super) fn to_stdout(args: &RunArgs) -> bool {
-    [&args.timeline, &args.report].iter().any(|path| path.as_deref() == Some(Path::new("-")))
+    let views = [&args.timeline, &args.report].into_iter().flatten();
+    views.chain(args.dump.iter().map(|(_, path)| path)).any(|path| path == Path::new("-"))
 }
 
 /// Writes the views of a program's run.
