@@ -72,6 +72,7 @@ enum Command {
     Cast(cmd::cast::CastArgs),
     Mx(cmd::mx::MxArgs),
     Probe(cmd::probe::ProbeArgs),
+    Gemm(cmd::gemm::GemmArgs),
 }
 
 /// Parses the command line, runs the command, reports.
@@ -99,6 +100,7 @@ pub(crate) fn main() -> ExitCode {
         Command::Cast(args) => cmd::cast::run(args, term),
         Command::Mx(args) => cmd::mx::run(args, term),
         Command::Probe(args) => cmd::probe::run(args, term),
+        Command::Gemm(args) => cmd::gemm::run(args, term),
     });
     match result {
         Ok(()) => ExitCode::SUCCESS,

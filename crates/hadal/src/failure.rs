@@ -3,6 +3,7 @@
 use std::io;
 
 use hadal::files::FileError;
+use hadal::gemm::GemmError;
 use hadal::input::Form;
 use hadal::ir::diag::Violation;
 use hadal::ir::json::JsonError;
@@ -66,6 +67,9 @@ pub(crate) enum Failure {
     /// A run that stopped.
     #[error("error[{}]: {}\n  --> {}\n  = help: {}", .0.code(), .0.fault, .0.place(), .0.remedy())]
     Execution(#[from] ExecError),
+    /// A product that was not planned or not computed.
+    #[error("{}", coded(&.0.to_string(), None))]
+    Gemm(GemmError),
     /// Two results that must agree.
     #[error("error[CLI-601]: {text}\n  --> {place}\n  = help: {remedy}")]
     Differ { text: String, place: String, remedy: String },
@@ -109,8 +113,28 @@ impl Failure {
             | Failure::Binding(_) => 3,
             Failure::Rules(_) | Failure::Checks(_) => 4,
             Failure::Execution(_) => 5,
+            Failure::Gemm(e) => gemm_code(e),
             Failure::Differ { .. } => 6,
         }
+    }
+}
+
+impl From<GemmError> for Failure {
+    /// Broken rules and stopped runs are shown as those of any program.
+    fn from(error: GemmError) -> Self {
+        match error {
+            GemmError::Rules { found, .. } => Failure::Rules(found),
+            GemmError::Exec(e) => Failure::Execution(e),
+            other => Failure::Gemm(other),
+        }
+    }
+}
+
+fn gemm_code(error: &GemmError) -> u8 {
+    match error {
+        GemmError::UnknownFormat { .. } | GemmError::FormatNotOnTarget { .. } => 2,
+        GemmError::Extent { .. } | GemmError::Shape { .. } | GemmError::Read { .. } => 3,
+        _ => 1,
     }
 }
 

@@ -6,7 +6,8 @@
 //! * [`num`]: element formats, casts, MX blocks, the dot product;
 //! * [`isa`]: bundles, their codec, assembly text and manual;
 //! * [`ir`]: programs, front ends, passes, verifier, lowering;
-//! * [`sim`]: memory, kernels, the two executors, the cost model.
+//! * [`sim`]: memory, kernels, the two executors, the cost model;
+//! * [`gemm`]: matrix products of any size as tiled programs.
 //!
 //! What the `hadal` command adds to them, and other tools may use as well, stands beside: [`files`] (bounded
 //! reading, writing that leaves a whole file or none), [`input`] (telling forms apart by content), [`npy`] and
@@ -23,6 +24,7 @@
 //! # Ok::<(), json::JsonError>(())
 //! ```
 
+pub use hadal_gemm as gemm;
 pub use hadal_ir as ir;
 pub use hadal_isa as isa;
 pub use hadal_num as num;

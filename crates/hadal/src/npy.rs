@@ -121,8 +121,54 @@ pub fn read_owned(mut bytes: Vec<u8>) -> Result<Npy, NpyError> {
     Ok(header.array(bytes))
 }
 
+/// Longest header of a file that is read in parts. numpy itself refuses more than 10000 bytes.
+pub const HEAD_LIMIT: usize = 1 << 16;
+
+/// What a file says before its data.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Head {
+    /// What an element is.
+    pub kind: Kind,
+    /// Bytes of an element.
+    pub size: usize,
+    /// Shape, outermost dimension first.
+    pub shape: Vec<usize>,
+    /// Whether the data are little-endian and in C order, so that a part of them can be used as it is.
+    pub plain: bool,
+    /// Where the data begin.
+    pub offset: u64,
+}
+
+/// Reads what stands before the data of a file of `file_bytes` bytes, given its first [`HEAD_LIMIT`] bytes (or all
+/// of a shorter one), and checks that the data are there.
+///
+/// # Errors
+///
+/// As [`read`]; also for a header longer than the limit.
+pub fn head(start: &[u8], file_bytes: u64) -> Result<Head, NpyError> {
+    let (header, offset) = match preamble(start) {
+        Err(NpyError::Short { what: "the header", .. }) if file_bytes > start.len() as u64 => {
+            return Err(NpyError::Header { header: String::new(), why: "it is longer than 65536 bytes" });
+        }
+        other => other.map(|(header, data)| (header, start.len() as u64 - data.len() as u64))?,
+    };
+    let (needed, left) = (header.needed(), file_bytes.saturating_sub(offset));
+    if needed > left {
+        return Err(NpyError::Short { what: "the data", needed, left });
+    }
+    let plain = !(header.big_endian && header.size > 1 || header.fortran && header.shape.len() > 1);
+    Ok(Head { kind: header.kind, size: header.size, shape: header.shape, plain, offset })
+}
+
 /// The header, and at least the bytes of the data.
 fn open(bytes: &[u8]) -> Result<(Header, &[u8]), NpyError> {
+    let (header, data) = preamble(bytes)?;
+    take(data, header.needed(), "the data")?;
+    Ok((header, data))
+}
+
+/// The header, and what follows it.
+fn preamble(bytes: &[u8]) -> Result<(Header, &[u8]), NpyError> {
     let rest = bytes.strip_prefix(MAGIC.as_slice()).ok_or(NpyError::Magic)?;
     let (version, rest) = take(rest, 2, "the version")?;
     let (major, minor) = match version {
@@ -137,11 +183,7 @@ fn open(bytes: &[u8]) -> Result<(Header, &[u8]), NpyError> {
     let (length, rest) = take(rest, width, "the header length")?;
     let length = length.iter().rev().fold(0u64, |n, b| n << 8 | u64::from(*b));
     let (header, data) = take(rest, length, "the header")?;
-    let header = Header::parse(&String::from_utf8_lossy(header))?;
-    let count = header.shape.iter().try_fold(header.size as u64, |n, d| n.checked_mul(*d as u64));
-    let needed = count.unwrap_or(u64::MAX);
-    take(data, needed, "the data")?;
-    Ok((header, data))
+    Ok((Header::parse(&String::from_utf8_lossy(header))?, data))
 }
 
 fn take<'a>(bytes: &'a [u8], n: u64, what: &'static str) -> Result<(&'a [u8], &'a [u8]), NpyError> {
@@ -185,6 +227,12 @@ struct Header {
 }
 
 impl Header {
+    /// Bytes of the data as the shape says.
+    fn needed(&self) -> u64 {
+        let count = self.shape.iter().try_fold(self.size as u64, |n, d| n.checked_mul(*d as u64));
+        count.unwrap_or(u64::MAX)
+    }
+
     /// Bytes of the data, already known to be there.
     fn data_bytes(&self) -> usize {
         self.shape.iter().product::<usize>() * self.size
@@ -351,6 +399,8 @@ mod tests {
                 let at = u.choose_index(file.len())?;
                 file[at] = u.arbitrary()?;
             }
+            // A head is read just when the whole is, as far as it is short.
+            assert_eq!(head(&file, file.len() as u64).map(|h| h.shape), read(&file).map(|a| a.shape));
             if let Ok(a) = read(&file) {
                 assert_eq!(a.data.len(), a.size * a.shape.iter().product::<usize>());
                 assert_eq!(read_owned(file), Ok(a.clone()));

@@ -192,7 +192,7 @@ fn report(args: &CompileArgs, outputs: &[PathBuf], bundles: usize, term: Term) -
 }
 
 /// Assembly text of a stream; operators without a bundle are comments, so that the listing assembles.
-fn listing(stream: &Stream, program: Option<&Program>, target: Target) -> String {
+pub(crate) fn listing(stream: &Stream, program: Option<&Program>, target: Target) -> String {
     let mut out = format!(".target {target}\n");
     for item in &stream.items {
         match item {

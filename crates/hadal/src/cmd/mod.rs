@@ -5,6 +5,7 @@ pub(crate) mod asm;
 pub(crate) mod cast;
 pub(crate) mod compile;
 pub(crate) mod dis;
+pub(crate) mod gemm;
 pub(crate) mod isa;
 mod load;
 pub(crate) mod mx;

@@ -16,6 +16,9 @@ pub(crate) fn dma(core: &mut Core<'_>, dst: &View, src: &View) -> Result<(), Ope
         let want = format!("{} as the destination has", dst.dtype.bytes());
         return Err(Fault::Shape { what: "DMA source", got, want }.on(src.operand));
     }
+    if core.machine.copy(dst, src, core.options.uninit)? {
+        return Ok(());
+    }
     let bytes = core.read(src)?;
     core.machine.scatter(dst, &bytes)
 }
@@ -25,6 +28,9 @@ pub(crate) fn dma(core: &mut Core<'_>, dst: &View, src: &View) -> Result<(), Ope
 pub(crate) fn tensor(core: &mut Core<'_>, dst: &View, src: &View) -> Result<(), OperandFault> {
     same_elements(dst, src)?;
     if dst.dtype == src.dtype {
+        if core.machine.copy(dst, src, core.options.uninit)? {
+            return Ok(());
+        }
         let bytes = core.read(src)?;
         return core.machine.scatter(dst, &bytes);
     }

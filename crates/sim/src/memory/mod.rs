@@ -137,7 +137,8 @@ impl Dram {
         self.names.get(name).copied()
     }
 
-    pub(crate) fn tensor_mut(&mut self, name: &str) -> Option<&mut Plane> {
+    /// The tensor of that name, to be written.
+    pub fn tensor_mut(&mut self, name: &str) -> Option<&mut Plane> {
         let i = self.index(name)?;
         self.tensors.get_mut(i).map(|t| &mut t.1)
     }

@@ -1,6 +1,6 @@
 //! Gathering operands out of memory and scattering results into it.
 
-use super::{Dim, Machine, Store, View};
+use super::{Dim, Machine, Plane, Store, View};
 use crate::error::{Fault, OperandFault};
 use crate::options::Uninit;
 
@@ -205,6 +205,60 @@ impl Machine {
         })
     }
 
+    /// Copies an operand's bytes onto one of the same size in another memory, without a buffer between. `false`, and
+    /// nothing done, when both are in one memory, or never-written bytes do not read as they are stored.
+    pub(crate) fn copy(&mut self, dst: &View, src: &View, uninit: Uninit) -> Result<bool, OperandFault> {
+        if dst.store == src.store || dst.size()? != src.size()? {
+            return Ok(false);
+        }
+        let (mut from, mut to, mut whole) = (Vec::new(), Vec::new(), true);
+        let plane = self.plane(src.store);
+        self.walk(src, |row, offset, _, len| {
+            if let Some(missing) = plane.and_then(|p| p.first_unwritten(row, offset, len)) {
+                if uninit == Uninit::Error {
+                    let space = self.store_name(src.store);
+                    return Err(Fault::Unwritten { space, partition: row, offset: missing }.on(src.operand));
+                }
+                whole &= uninit == Uninit::Zero;
+            }
+            from.push((row, offset, len));
+            Ok(())
+        })?;
+        if !whole {
+            return Ok(false);
+        }
+        self.walk(dst, |row, offset, _, len| {
+            to.push((row, offset, len));
+            Ok(())
+        })?;
+        // The source's memory is set aside while the other is written.
+        let Some(source) = self.plane_mut(src.store).map(|p| std::mem::replace(p, Plane::new(0, 0))) else {
+            return Ok(false);
+        };
+        if let Some(plane) = self.plane_mut(dst.store) {
+            let mut pieces = from.into_iter();
+            let mut piece = (0, 0, 0);
+            for (row, mut offset, mut left) in to {
+                while left > 0 {
+                    if piece.2 == 0 {
+                        let Some(next) = pieces.next() else { break };
+                        piece = next;
+                    }
+                    let len = left.min(piece.2);
+                    if let Some(bytes) = source.get(piece.0, piece.1, len) {
+                        plane.put(row, offset, bytes);
+                    }
+                    piece = (piece.0, piece.1 + len, piece.2 - len);
+                    (offset, left) = (offset + len, left - len);
+                }
+            }
+        }
+        if let Some(plane) = self.plane_mut(src.store) {
+            *plane = source;
+        }
+        Ok(true)
+    }
+
     /// Changes an operand in place and marks it written: calls `f` with the bytes before and the bytes of
     /// every piece, as stored. Nothing is changed unless all of it lies inside the memory.
     pub(crate) fn update(
@@ -280,6 +334,12 @@ mod tests {
         out
     }
 
+    /// A view of as many containers, all of them in one row.
+    fn contiguous(v: &View) -> View {
+        let dims = vec![Dim { step: 1, num: v.elements() }];
+        View { partition_step: 1, row_step: None, rows: 1, dims, ..v.clone() }
+    }
+
     #[test]
     fn gather_and_scatter_walk_element_by_element() {
         let mut machine = Machine::new(Target::TRN1);
@@ -350,6 +410,20 @@ mod tests {
                 assert_eq!(plane.get(p, o, 1), Some(&[b][..]));
             }
             assert_eq!(fresh.written(&view).unwrap(), Some(true));
+            // A copy into another memory is a gather and a scatter.
+            let (mut direct, mut buffered) = (machine.clone(), machine.clone());
+            let to = View {
+                operand: "dst",
+                store: Store::Psum,
+                dtype,
+                partition: 0,
+                offset: 4,
+                ..contiguous(&view)
+            };
+            assert!(direct.copy(&to, &view, Uninit::Zero).unwrap());
+            buffered.scatter(&to, &buffered.gather(&view, Uninit::Zero).unwrap()).unwrap();
+            assert_eq!(crate::memory::compare(&direct, &buffered), None);
+            assert!(!direct.copy(&to, &to, Uninit::Zero).unwrap());
             Ok(())
         })
         .budget_ms(1_000);
