@@ -1,23 +1,15 @@
 //! Times one operation a line of standard input, for scripts that interleave it with something else.
 //!
-//! A line is `OPERATION REPEAT`; the answer is a line of JSON with the nanoseconds of each repetition, by the clock
-//! and by the processor time of all threads, and the bytes read and written. `list` names the operations. The number
-//! of threads and the shape are arguments: `rates [THREADS [ROWS COLS]]`.
+//! The operations are casts; their amounts are the bytes read and written. The number of threads and the shape are
+//! arguments: `rates [THREADS [ROWS COLS]]`.
+
+mod serve;
 
 use std::hint::black_box;
-use std::io::{BufRead, Write};
-use std::time::Instant;
 
-use cpu_time::ProcessTime;
 use hadal_num::mx::{MxFormat, ScaleRule, Source, dequantize, quantize};
 use hadal_num::{Dtype, Overflow, convert, narrow, widen};
-
-/// One thing to time.
-struct Operation {
-    name: String,
-    bytes: usize,
-    work: Box<dyn FnMut() + Send>,
-}
+use serve::{Operation, on_pool};
 
 /// Normally distributed enough: sums of uniform values, scaled by a power of two for each row.
 fn values(rows: usize, cols: usize) -> Vec<f32> {
@@ -39,7 +31,7 @@ fn operations(rows: usize, cols: usize) -> Vec<Operation> {
     let (wide, bf16): (&'static [f32], &'static [u8]) = (wide.leak(), bf16.leak());
     let mut all = Vec::new();
     let mut add = |name: String, bytes: usize, work: Box<dyn FnMut() + Send>| {
-        all.push(Operation { name, bytes, work });
+        all.push(Operation { name, amount: bytes, work });
     };
     let copy_from = bytes_of(wide.len() * 2);
     let mut copy_to = vec![1_u8; copy_from.len() + 64];
@@ -138,42 +130,9 @@ fn copy(from: &[u8], to: &mut [u8]) {
     black_box(to);
 }
 
-fn serve(rows: usize, cols: usize) -> std::io::Result<()> {
-    let mut operations = operations(rows, cols);
-    let mut out = std::io::stdout();
-    for line in std::io::stdin().lock().lines() {
-        let line = line?;
-        let mut words = line.split_whitespace();
-        let (name, repeat) =
-            (words.next().unwrap_or_default(), words.next().and_then(|n| n.parse().ok()).unwrap_or(1));
-        if name == "list" {
-            let names: Vec<String> = operations.iter().map(|o| format!("\"{}\"", o.name)).collect();
-            writeln!(out, "[{}]", names.join(", "))?;
-        } else if let Some(operation) = operations.iter_mut().find(|o| o.name == name) {
-            let (mut wall, mut busy) = (Vec::new(), Vec::new());
-            for _ in 0..repeat {
-                let (start, busy_from) = (Instant::now(), ProcessTime::now());
-                (operation.work)();
-                wall.push(start.elapsed().as_nanos());
-                busy.push(busy_from.elapsed().as_nanos());
-            }
-            let bytes = operation.bytes;
-            writeln!(
-                out,
-                "{{\"name\": \"{name}\", \"bytes\": {bytes}, \"wall\": {wall:?}, \"processor\": {busy:?}}}"
-            )?;
-        } else {
-            writeln!(out, "{{\"error\": \"no operation of that name; `list` names them\"}}")?;
-        }
-        out.flush()?;
-    }
-    Ok(())
-}
-
 fn main() -> std::io::Result<()> {
     let mut numbers = std::env::args().skip(1).map(|n| n.parse::<usize>().ok());
     let mut number = |default| numbers.next().flatten().unwrap_or(default);
     let (threads, rows, cols) = (number(1), number(4096), number(4096));
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().map_err(std::io::Error::other)?;
-    pool.install(|| serve(rows, cols))
+    on_pool(threads, || operations(rows, cols))
 }

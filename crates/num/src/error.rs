@@ -58,6 +58,12 @@ pub enum NumError {
         /// The type given.
         dtype: Dtype,
     },
+    /// An `x4` type where codes of one element a container are expected.
+    #[error("{dtype} holds four elements a container; pass it as MX blocks, or widen it first")]
+    Lanes {
+        /// The type given.
+        dtype: Dtype,
+    },
     /// A place for block scales that no quadrant has.
     #[error("scale offset {offset} is not one of 0, 4, 8 and 12")]
     ScaleOffset {
@@ -82,6 +88,7 @@ impl NumError {
             Self::Shape { .. } => "num-shape",
             Self::Blocks { .. } => "num-blocks",
             Self::NotMx { .. } => "num-not-mx",
+            Self::Lanes { .. } => "num-lanes",
             Self::ScaleOffset { .. } => "num-scale-offset",
             Self::UnknownRule { .. } => "num-unknown-rule",
         }

@@ -114,8 +114,8 @@ fn matmult_mx(core: &mut Core<'_>, program: &Program, m: &MatmultMx) -> Result<(
     let weights = mx_operand(core, program, ("weights", &m.weights), ("weights_scale", &m.weights_scale))?;
     let moving = mx_operand(core, program, ("ifmap", &m.ifmap), ("ifmap_scale", &m.ifmap_scale))?;
     let dst = plain(core, program, "out", &m.out)?;
-    let weights = mx::Matrix::read(core, &weights)?;
-    let moving = mx::Matrix::read(core, &moving)?;
+    let weights = mx::Weights::read(core, &weights)?;
+    let moving = mx::Moving::read(core, &moving)?;
     let how = Writeback::decide_mx(core, m.accumulate_flags, m.psum_zero_region.unwrap_or(0))?;
     mx::issue(core, &weights, &moving, &dst, how)
 }

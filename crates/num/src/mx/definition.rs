@@ -44,9 +44,14 @@ fn rounds_past_largest(format: MxFormat, magnitude: f32) -> bool {
 
 /// The value of one element code under a scale.
 pub(super) fn dequantize_one(format: Format, code: u8, scale: u8, rule: ScaleRule) -> f32 {
-    let element = decode(format, u32::from(code));
+    let [first, second] = factors(scale, rule);
+    decode(format, u32::from(code)) * first * second
+}
+
+/// The two float32 whose product, applied one after the other, is the factor of a scale code.
+pub(crate) fn factors(scale: u8, rule: ScaleRule) -> [f32; 2] {
     match scale {
-        255 if rule.scale_255_is_finite() => element * f32::from_bits(254 << 23) * 2.0,
-        _ => element * decode(Format::Float8E8m0fnu, u32::from(scale)),
+        255 if rule.scale_255_is_finite() => [f32::from_bits(254 << 23), 2.0],
+        _ => [decode(Format::Float8E8m0fnu, u32::from(scale)), 1.0],
     }
 }

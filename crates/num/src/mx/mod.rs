@@ -13,6 +13,7 @@ mod quantize16;
 use std::fmt;
 use std::str::FromStr;
 
+pub(crate) use definition::factors;
 pub use dequantize::{dequantize, expand};
 pub use layout::{
     CHECKPOINT_BLOCK, ScaleOffset, TILE_K, checkpoint_to_tile, gather_scales, pack, scatter_scales,

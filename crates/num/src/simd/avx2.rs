@@ -33,7 +33,6 @@ macro_rules! by_proof {
 impl Simd for Avx2 {
     type V = __m256i;
     type Halves = Self;
-    const LANES: usize = LANES;
     const LOOKS_UP: bool = true;
 
     #[inline(always)]

@@ -2,12 +2,13 @@
 //!
 //! A kernel is written once, without branches, in the operations of one small trait. AVX2 implements them as
 //! instructions, and a second trait of 16-bit lanes for the kernels whose values fit those; everywhere else they are
-//! loops of constant length over single lanes, which the compiler vectorizes for SSE2, NEON or AVX-512. A multiply
-//! and an add are never fused. [`Level::Scalar`] runs the plain definitions instead. Every level returns the same
-//! bits.
+//! loops of constant length over single lanes, which the compiler vectorizes for SSE2, NEON or AVX-512. Products of
+//! matrices have a trait of their own, float32 registers, whose AVX-512 form is instructions too. A multiply and an add
+//! are fused only by its one operation that says so. [`Level::Scalar`] runs the plain definitions instead. Every level
+//! returns the same bits.
 //!
-//! The AVX-512 level is the portable algorithm compiled for AVX-512. Only a machine that has it can run it: on
-//! others it is compiled, but the tests skip it.
+//! But for products the AVX-512 level is the portable algorithm compiled for AVX-512. Only a machine that has it can
+//! run it: on others it is compiled, but the tests skip it.
 //!
 //! The best level of the machine is used. The environment variable `HADAL_SIMD`, read once, asks for another:
 //! `scalar`, `portable`, `avx2` or `avx512`. A level the machine lacks, or a name that is none of these,
@@ -20,13 +21,17 @@ use std::sync::OnceLock;
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx2_halves;
+mod floats;
 mod halves;
 mod launch;
 mod prefetch;
 mod vector;
+#[cfg(target_arch = "x86_64")]
+mod x86_floats;
 
+pub(crate) use floats::{FloatKernel, Floats, tile};
 pub(crate) use halves::Halves;
-pub(crate) use launch::{Kernel, launch};
+pub(crate) use launch::{Kernel, launch, launch_floats};
 pub(crate) use prefetch::{finish_stream, prefetch};
 pub(crate) use vector::{RUN, Simd};
 
@@ -37,9 +42,9 @@ pub enum Level {
     Scalar,
     /// The kernels with what the target always has: SSE2 on x86-64, NEON on AArch64.
     Portable,
-    /// The kernels with AVX2 and F16C.
+    /// The kernels with AVX2 and F16C, and products with FMA where the processor has it.
     Avx2,
-    /// The portable kernels compiled for AVX-512 F, BW, DQ and VL.
+    /// The portable kernels compiled for AVX-512 F, BW, DQ and VL, and products in 512-bit registers.
     Avx512,
 }
 

@@ -16,8 +16,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     type Halves: Halves;
     /// Whether [`Simd::lookup`] is one instruction, and not slower than computing what it looks up.
     const LOOKS_UP: bool;
-    /// 32-bit lanes of the machine's registers, which for [`Auto`] are not those of `V`.
-    const LANES: usize;
     /// The operations on 16-bit lanes, if kernels should use them.
     fn halves(self) -> Option<Self::Halves>;
     /// The same bits in every lane.
@@ -80,15 +78,12 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
 }
 
 /// One lane at a time, in loops of constant length that the vectorizer widens to whatever it is compiled for.
-///
-/// `LANES` says what it is compiled for, for algorithms that size their blocks by it.
 #[derive(Clone, Copy)]
-pub(crate) struct Auto<const LANES: usize>;
+pub(crate) struct Auto;
 
-impl<const LANES: usize> Simd for Auto<LANES> {
+impl Simd for Auto {
     type V = u32;
     type Halves = Never;
-    const LANES: usize = LANES;
     const LOOKS_UP: bool = false;
 
     #[inline(always)]

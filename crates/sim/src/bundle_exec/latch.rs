@@ -18,7 +18,7 @@ pub(crate) enum Held {
     /// Dense weights, and which float32 pass their load began.
     Dense(Weights, Pass),
     /// MX weights with their scales applied.
-    Mx(mx::Matrix),
+    Mx(mx::Weights),
 }
 
 /// All loaded tiles, the newest last. No two share a quadrant.
@@ -52,7 +52,7 @@ impl Latches {
     }
 
     /// The MX weights of exactly these groups.
-    pub(crate) fn mx(&self, row: u8, col: u8) -> Result<&mx::Matrix, Fault> {
+    pub(crate) fn mx(&self, row: u8, col: u8) -> Result<&mx::Weights, Fault> {
         match self.find(row, col)? {
             Held::Mx(weights) => Ok(weights),
             Held::Dense(..) => Err(wrong_kind("an MX matmul", "dense weights")),

@@ -59,7 +59,7 @@ impl Array<'_> {
         self.fp32.other();
         let dtype = data_type("weights", load.weights_tag)?;
         let operand = resolve(("weights", "weights_scale"), &load.weights, dtype, load.rows)?;
-        let weights = mx::Matrix::read(&self.core, &operand)?;
+        let weights = mx::Weights::read(&self.core, &operand)?;
         if weights.columns != usize::from(load.active_cols) {
             return Err(Fault::Shape {
                 what: "columns of the weights",
@@ -88,7 +88,7 @@ impl Array<'_> {
         }
         let dtype = data_type("ifmap", mm.moving_tag)?;
         let moving = resolve(("ifmap", "ifmap_scale"), &mm.moving, dtype, mm.rows)?;
-        let moving = mx::Matrix::read(&self.core, &moving)?;
+        let moving = mx::Moving::read(&self.core, &moving)?;
         let tag = mm.dst_tag;
         let dst_type = tag_dtype(tag, self.core.target.generation).ok_or(Fault::Tag { tag }.on("out"))?;
         let dst = operand::pattern("out", &mm.dst, dst_type, mm.active_cols)?;

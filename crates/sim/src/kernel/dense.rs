@@ -1,7 +1,10 @@
 //! The dense product: operands as float32 matrices and the sum over the contraction index (D-18).
 
+use std::sync::OnceLock;
+
 use hadal_isa::PerfMode;
-use hadal_num::{Dtype, matmul, round_f32r};
+use hadal_num::matmul::{Codes, Operand, Prepared};
+use hadal_num::{Dtype, round_f32r};
 
 use super::{Core, widen};
 use crate::error::{Fault, OperandFault};
@@ -93,8 +96,18 @@ impl Moving {
     }
 }
 
+/// Which part of the weights a pass multiplies (D-19).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    Whole,
+    /// Rounded to float32r.
+    High,
+    /// What that leaves.
+    Low,
+}
+
 /// The stationary operand as the array holds it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub(crate) struct Weights {
     pub(crate) tile: Tile,
     pub(crate) perf: PerfMode,
@@ -102,8 +115,9 @@ pub(crate) struct Weights {
     pub(crate) transpose: bool,
     /// Columns of the output.
     pub(crate) columns: usize,
-    /// Values as `[rows * planes, columns]`, the planes of a row pair one after the other.
-    values: Vec<f32>,
+    zero_point: u8,
+    /// The weights and their two parts, each packed for the product when it is first used.
+    packed: Box<[OnceLock<Prepared>; 3]>,
 }
 
 impl Weights {
@@ -129,11 +143,7 @@ impl Weights {
             .on(tile.operand));
         }
         let columns = tile.cols / planes;
-        let mut values = tile.values(zero_point)?;
-        if perf == PerfMode::DoubleRowSwInterleave {
-            values = deinterleave(&values, tile.cols);
-        }
-        Ok(Weights { tile, perf, transpose, columns, values })
+        Ok(Weights { tile, perf, transpose, columns, zero_point, packed: Default::default() })
     }
 
     /// Rows of the contraction: partitions times planes.
@@ -141,15 +151,43 @@ impl Weights {
         self.tile.rows * self.perf.scale() as usize
     }
 
-    /// `hi` and `lo` of the two-pass float32 product (D-19).
-    pub(crate) fn split(&self) -> (Vec<f32>, Vec<f32>) {
-        let hi: Vec<f32> = self.values.iter().map(|&w| round_f32r(w)).collect();
-        let lo = self.values.iter().zip(&hi).map(|(w, h)| if h.is_finite() { w - h } else { 0.0 }).collect();
-        (hi, lo)
+    /// Values as `[rows * planes, columns]`, the planes of a row pair one after the other.
+    pub(crate) fn values(&self, part: Part) -> Result<Vec<f32>, OperandFault> {
+        let mut values = self.tile.values(self.zero_point)?;
+        if self.perf == PerfMode::DoubleRowSwInterleave {
+            values = deinterleave(&values, self.tile.cols);
+        }
+        for w in &mut values {
+            let high = round_f32r(*w);
+            *w = match part {
+                Part::Whole => *w,
+                Part::High => high,
+                Part::Low if high.is_finite() => *w - high,
+                Part::Low => 0.0,
+            };
+        }
+        Ok(values)
     }
 
-    pub(crate) fn values(&self) -> &[f32] {
-        &self.values
+    fn packed(&self, part: Part) -> Result<&Prepared, OperandFault> {
+        let [whole, high, low] = &*self.packed;
+        let slot = match part {
+            Part::Whole => whole,
+            Part::High => high,
+            Part::Low => low,
+        };
+        if let Some(packed) = slot.get() {
+            return Ok(packed);
+        }
+        let packed = if part == Part::Whole && self.perf != PerfMode::DoubleRowSwInterleave {
+            // [K, 2, M] row-major is [2K, M] with the plane counting fastest, which is the order of D-18.
+            let codes = Codes::dense(self.tile.dtype, &self.tile.bytes, self.columns);
+            let codes = Codes { zero_point: self.zero_point, ..codes };
+            Prepared::new(Operand::Codes(codes), self.depth(), self.columns)?
+        } else {
+            Prepared::new(Operand::Values(&self.values(part)?), self.depth(), self.columns)?
+        };
+        Ok(slot.get_or_init(|| packed))
     }
 
     /// Checks the moving operand's type and partitions against the rules of a dense or sparse product.
@@ -186,27 +224,38 @@ impl Weights {
         Err(Fault::Shape { what, got, want: "an even number".into() }.on(moving.operand()))
     }
 
-    /// `out[m, n] = sum over k of w[k, m] * x[k, n]`, with `w` one of [`Weights::values`] and
-    /// [`Weights::split`]; `[columns, n]` row-major. `x` is room for the moving operand's values.
+    /// `out[m, n] = sum over k of w[k, m] * x[k, n]`; `[columns, n]` row-major. `room` is for the moving operand's
+    /// containers, where they cannot be read from where they lie.
     pub(crate) fn product(
         &self,
         core: &Core<'_>,
-        w: &[f32],
+        part: Part,
         moving: &Moving,
         zero_point: u8,
-        x: &mut Vec<f32>,
+        room: &mut Vec<u8>,
         out: &mut Vec<f32>,
     ) -> Result<(), OperandFault> {
         self.accepts(moving.operand(), moving.dtype(), moving.rows())?;
         let n = self.moving_columns(moving)?;
+        let packed = self.packed(part)?;
+        let mut codes = Codes::dense(moving.dtype(), &[], n);
+        codes.zero_point = zero_point;
         match moving {
-            Moving::InPlace(view) => core.machine.gather_f32(view, core.options.uninit, x)?,
-            Moving::Gathered(tile) => *x = widen(tile.dtype, &tile.bytes)?,
+            Moving::InPlace(view) => match core.machine.rows(view, core.options.uninit) {
+                Some((bytes, row_bytes)) if self.perf.scale() == 1 => {
+                    (codes.bytes, codes.row_bytes) = (bytes, row_bytes)
+                }
+                _ => {
+                    core.machine.gather_into(view, core.options.uninit, room)?;
+                    codes.bytes = room;
+                }
+            },
+            Moving::Gathered(tile) => codes.bytes = &tile.bytes,
         }
-        adjust(moving.dtype(), zero_point, x);
+        // Every sum is written, whatever was here.
         out.resize(self.columns * n, 0.0);
         // [K, 2, N] row-major is [2K, N] with the plane counting fastest, which is the order of D-18.
-        matmul::matmul_blocked(w, x, self.depth(), self.columns, n, out)?;
+        packed.product(Operand::Codes(codes), n, out)?;
         Ok(())
     }
 }

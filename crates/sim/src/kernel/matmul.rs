@@ -3,7 +3,7 @@
 use hadal_isa::Gen;
 use hadal_num::Dtype;
 
-use super::{Core, Moving, Weights, Writeback, pe_transpose};
+use super::{Core, Moving, Part, Weights, Writeback, pe_transpose};
 use crate::error::OperandFault;
 use crate::fp32_pass::Pass;
 use crate::memory::View;
@@ -12,8 +12,8 @@ use crate::options::Fp32Mode;
 /// Room that one matmul leaves to the next.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
-    moving: Vec<f32>,
-    sums: Vec<f32>,
+    pub(super) moving: Vec<u8>,
+    pub(super) sums: Vec<f32>,
 }
 
 /// Streams a moving operand through the array.
@@ -35,18 +35,17 @@ pub(crate) fn issue(
         return core.write_transposed(dst, bits.bytes, bits.dtype, how);
     }
     let two_pass = weights.tile.dtype == Dtype::Float32 && core.options.fp32 == Fp32Mode::TwoPass;
-    let split = two_pass.then(|| weights.split());
-    let (w, how) = match (pass, &split) {
-        (Pass::First, None) => (weights.values(), how),
+    let (part, how) = match (pass, two_pass) {
+        (Pass::First, false) => (Part::Whole, how),
         // Nothing is added, not even a zero, which would turn -0 into +0.
-        (Pass::Second, None) => return Ok(()),
-        (Pass::First, Some((hi, _))) => (hi.as_slice(), how),
-        (Pass::Second, Some((_, lo))) => (lo.as_slice(), Writeback::SECOND_PASS),
+        (Pass::Second, false) => return Ok(()),
+        (Pass::First, true) => (Part::High, how),
+        (Pass::Second, true) => (Part::Low, Writeback::SECOND_PASS),
     };
-    let Scratch { moving: mut x, mut sums } = std::mem::take(&mut core.scratch);
+    let Scratch { moving: mut room, mut sums } = std::mem::take(&mut core.scratch);
     let done = weights
-        .product(core, w, moving, zero_point, &mut x, &mut sums)
+        .product(core, part, moving, zero_point, &mut room, &mut sums)
         .and_then(|()| core.write_psum(dst, &sums, how));
-    core.scratch = Scratch { moving: x, sums };
+    core.scratch = Scratch { moving: room, sums };
     done
 }

@@ -27,7 +27,7 @@ use crate::options::Options;
 use crate::stats::Stats;
 
 pub(crate) use activation::Accumulator;
-pub(crate) use dense::{Moving, Tile, Weights};
+pub(crate) use dense::{Moving, Part, Tile, Weights};
 pub(crate) use gather::read as read_gathered;
 pub(crate) use writeback::Writeback;
 

@@ -1,7 +1,8 @@
 //! MX: block-scaled products, and quantization into blocks.
 
+use hadal_num::Dtype;
+use hadal_num::matmul::{Blocks, Operand as Factor, Prepared};
 use hadal_num::mx::{self, MxFormat, Source};
-use hadal_num::{Dtype, matmul};
 
 use super::{Core, Tile, Writeback};
 use crate::error::{Fault, OperandFault};
@@ -70,36 +71,68 @@ impl Operand {
     }
 }
 
-/// An MX matrix as float32, its scales applied: `[4 partitions, columns]`, partition then lane (D-18).
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Matrix {
+/// Stationary MX weights, packed for the product: `[4 partitions, columns]`, partition then lane (D-18).
+#[derive(Debug, Clone)]
+pub(crate) struct Weights {
     pub(crate) partitions: usize,
     pub(crate) columns: usize,
-    values: Vec<f32>,
+    packed: Prepared,
 }
 
-impl Matrix {
+impl Weights {
     /// Reads an operand.
-    pub(crate) fn read(core: &Core<'_>, operand: &Operand) -> Result<Matrix, OperandFault> {
+    pub(crate) fn read(core: &Core<'_>, operand: &Operand) -> Result<Weights, OperandFault> {
+        let moving = Moving::read(core, operand)?;
+        let (partitions, columns) = (moving.partitions, moving.columns);
+        let packed = Prepared::new(Factor::Mx(moving.blocks(core)), 4 * partitions, columns)?;
+        Ok(Weights { partitions, columns, packed })
+    }
+}
+
+/// A moving MX operand: its scales, and its containers unless they can be read from where they lie.
+#[derive(Debug, Clone)]
+pub(crate) struct Moving {
+    partitions: usize,
+    columns: usize,
+    format: MxFormat,
+    scales: Vec<u8>,
+    data: View,
+    gathered: Option<Vec<u8>>,
+}
+
+impl Moving {
+    /// Reads an operand.
+    pub(crate) fn read(core: &Core<'_>, operand: &Operand) -> Result<Moving, OperandFault> {
         let format = operand.format()?;
         operand.dim()?;
-        let tile = Tile::read(core, &operand.data)?;
+        let data = operand.data.clone();
+        let in_place = core.machine.rows(&data, core.options.uninit).is_some();
+        let gathered = if in_place { None } else { Some(core.read(&data)?) };
         let mut scales = Vec::new();
         for row in 0..operand.scale_rows()? {
             scales.extend(core.read(&operand.scales(row)?)?);
         }
-        let mut values = vec![0.0; tile.rows * tile.cols * 4];
-        let rule = core.options.mx_rule;
-        mx::expand(format, rule, &tile.bytes, &scales, tile.rows, tile.cols, &mut values)?;
-        Ok(Matrix { partitions: tile.rows, columns: tile.cols, values })
+        let partitions = usize::try_from(data.rows).unwrap_or(usize::MAX);
+        let columns = usize::try_from(data.per_row()).unwrap_or(usize::MAX);
+        Ok(Moving { partitions, columns, format, scales, data, gathered })
+    }
+
+    fn blocks<'a>(&'a self, core: &'a Core<'_>) -> Blocks<'a> {
+        let gathered = self.gathered.as_deref().unwrap_or(&[]);
+        let blocks = Blocks::dense(self.format, core.options.mx_rule, gathered, &self.scales, self.columns);
+        if self.gathered.is_some() {
+            return blocks;
+        }
+        let rows = core.machine.rows(&self.data, core.options.uninit);
+        rows.map_or(blocks, |(data, row_bytes)| Blocks { data, row_bytes, ..blocks })
     }
 }
 
 /// `out[m, n] = sum over p, then lane q, of w[p, m, q] * x[p, n, q]`, into PSUM.
 pub(crate) fn issue(
     core: &mut Core<'_>,
-    weights: &Matrix,
-    moving: &Matrix,
+    weights: &Weights,
+    moving: &Moving,
     dst: &View,
     how: Writeback,
 ) -> Result<(), OperandFault> {
@@ -111,11 +144,15 @@ pub(crate) fn issue(
         }
         .into());
     }
-    let (k, m, n) = (4 * weights.partitions, weights.columns, moving.columns);
+    let (m, n) = (weights.columns, moving.columns);
     core.check_destination(dst, m, n)?;
-    let mut sums = vec![0.0; m * n];
-    matmul::matmul_blocked(&weights.values, &moving.values, k, m, n, &mut sums)?;
-    core.write_psum(dst, &sums, how)
+    let mut sums = std::mem::take(&mut core.scratch.sums);
+    // Every sum is written, whatever was here.
+    sums.resize(m * n, 0.0);
+    weights.packed.product(Factor::Mx(moving.blocks(core)), n, &mut sums)?;
+    let done = core.write_psum(dst, &sums, how);
+    core.scratch.sums = sums;
+    done
 }
 
 /// Quantizes a bfloat16 or float16 operand into data and scales.

@@ -4,8 +4,9 @@
 //! partitions times `ratio` planes of the moving operand it multiplies.
 
 use hadal_num::Dtype;
+use hadal_num::matmul::canonical;
 
-use super::{Core, Tile, Weights, Writeback};
+use super::{Core, Part, Tile, Weights, Writeback};
 use crate::error::{Fault, OperandFault};
 use crate::fp32_pass::Pass;
 use crate::memory::View;
@@ -71,14 +72,13 @@ pub(crate) fn issue(
     // START is implied: fresh accumulation, unless the program attribute overrides.
     let how = Writeback::decide(core, Some(hadal_isa::START), 0)?;
     let two_pass = weights.tile.dtype == Dtype::Float32 && core.options.fp32 == Fp32Mode::TwoPass;
-    let split = two_pass.then(|| weights.split());
-    let w: &[f32] = match (&split, pass) {
-        (None, Pass::Second) => return Ok(()),
-        (None, Pass::First) => weights.values(),
-        (Some((_, lo)), Pass::First) => lo,
-        (Some((hi, _)), Pass::Second) => hi,
+    let part = match (pass, two_pass) {
+        (Pass::Second, false) => return Ok(()),
+        (Pass::First, false) => Part::Whole,
+        (Pass::First, true) => Part::Low,
+        (Pass::Second, true) => Part::High,
     };
-    let sums = product(w, tags, moving, ratio, n)?;
+    let sums = product(&weights.values(part)?, tags, moving, ratio, n)?;
     core.write_psum(dst, &sums, if pass == Pass::Second { Writeback::SECOND_PASS } else { how })
 }
 
@@ -102,5 +102,6 @@ fn product(w: &[f32], tags: &Tags, moving: &Tile, ratio: usize, n: usize) -> Res
             }
         }
     }
+    out.iter_mut().for_each(|sum| *sum = canonical(*sum));
     Ok(out)
 }

@@ -155,9 +155,11 @@ impl Core<'_> {
         };
         self.machine.update(dst, |done, piece| {
             let from = sums.get(done / 4..).unwrap_or(&[]);
-            for (to, sum) in piece.as_chunks_mut::<4>().0.iter_mut().zip(from) {
-                let value = if add { canonical(sum + f32::from_le_bytes(*to)) } else { *sum };
-                *to = value.to_le_bytes();
+            let pairs = piece.as_chunks_mut::<4>().0.iter_mut().zip(from);
+            if add {
+                pairs.for_each(|(to, sum)| *to = canonical(sum + f32::from_le_bytes(*to)).to_le_bytes());
+            } else {
+                pairs.for_each(|(to, sum)| *to = sum.to_le_bytes());
             }
         })?;
         Ok(true)

@@ -43,6 +43,11 @@ impl Plane {
         self.bytes.get(start..start + len)
     }
 
+    /// All bytes from `offset` of partition `row` on, through the partitions after it.
+    pub(crate) fn from(&self, row: usize, offset: usize) -> Option<&[u8]> {
+        self.bytes.get(row.checked_mul(self.width)?.checked_add(offset)?..)
+    }
+
     /// Whether a byte was written; `false` outside the plane.
     pub fn is_written(&self, row: usize, offset: usize) -> bool {
         self.holds(row, offset, 1)
@@ -83,11 +88,26 @@ impl Plane {
         if !self.holds(row, offset, len) {
             return None;
         }
-        let base = row * self.words;
-        masks(offset, len).find_map(|(word, mask)| {
+        let (base, end) = (row * self.words, offset + len);
+        let missing = |(word, mask): (usize, u64)| {
             let missing = mask & !self.written.get(base + word).copied().unwrap_or(0);
             (missing != 0).then(|| word * 64 + missing.trailing_zeros() as usize)
-        })
+        };
+        // Usually everything was written: whole words tell fastest.
+        let (from, to) = (offset.div_ceil(64), end / 64);
+        let whole = if from < to { self.written.get(base + from..base + to) } else { None };
+        if whole.is_some_and(|words| words.iter().all(|word| *word == u64::MAX)) {
+            return masks(offset, from * 64 - offset).chain(masks(to * 64, end - to * 64)).find_map(missing);
+        }
+        masks(offset, len).find_map(missing)
+    }
+
+    /// Whether no byte of the range was written.
+    pub(crate) fn is_blank(&self, row: usize, offset: usize, len: usize) -> bool {
+        let base = row * self.words;
+        !self.holds(row, offset, len)
+            || masks(offset, len)
+                .all(|(word, mask)| self.written.get(base + word).is_none_or(|written| written & mask == 0))
     }
 
     /// Number of bytes of the range that were written.
@@ -185,6 +205,7 @@ mod tests {
                 assert_eq!(plane.first_unwritten(row, offset, len), missing);
                 let count = model[range.clone()].iter().filter(|c| c[row].is_some()).count();
                 assert_eq!(plane.count_written(row, offset, len), count);
+                assert_eq!(plane.is_blank(row, offset, len), count == 0);
                 let bytes: Vec<u8> = model[range].iter().map(|c| c[row].unwrap_or(0)).collect();
                 assert_eq!(plane.get(row, offset, len), Some(bytes.as_slice()));
             }

@@ -120,30 +120,45 @@ impl Machine {
 
     /// Reads an operand: its containers, row by row.
     pub(crate) fn gather(&self, view: &View, uninit: Uninit) -> Result<Vec<u8>, OperandFault> {
-        let mut out = Vec::with_capacity(view.size()?);
-        self.read_pieces(view, uninit, |_, piece| {
-            out.extend_from_slice(piece);
-            Ok(())
-        })?;
+        let mut out = Vec::new();
+        self.gather_into(view, uninit, &mut out)?;
         Ok(out)
     }
 
-    /// Reads an operand widened to float32 into `out`, which becomes one value a logical element.
-    pub(crate) fn gather_f32(
+    /// Reads an operand into `out`, as [`Machine::gather`] gives it.
+    pub(crate) fn gather_into(
         &self,
         view: &View,
         uninit: Uninit,
-        out: &mut Vec<f32>,
+        out: &mut Vec<u8>,
     ) -> Result<(), OperandFault> {
-        let (size, lanes) = (view.dtype.bytes(), view.dtype.lanes());
-        out.resize(view.size()? / size * lanes, 0.0);
-        self.read_pieces(view, uninit, |done, piece| {
-            let at = done / size * lanes;
-            match out.get_mut(at..at + piece.len() / size * lanes) {
-                Some(to) => Ok(hadal_num::widen(view.dtype, piece, to)?),
-                None => Err(self.out_of_range(view, view.partition, view.offset)),
-            }
+        out.clear();
+        out.reserve(view.size()?);
+        self.read_pieces(view, uninit, |_, piece| {
+            out.extend_from_slice(piece);
+            Ok(())
         })
+    }
+
+    /// The rows of an on-chip operand where they lie: bytes from its first container on, and the bytes from one row
+    /// to the next. `None` unless every row is one piece, the rows ascend and all of it can be read as stored.
+    pub(crate) fn rows(&self, view: &View, uninit: Uninit) -> Option<(&[u8], usize)> {
+        if view.row_step.is_some() || view.partition_step < 1 {
+            return None;
+        }
+        let pieces = view.pieces().ok().filter(|pieces| matches!(pieces.starts.as_slice(), [0]))?;
+        let plane = self.plane(view.store)?;
+        let (first, offset) = (usize::try_from(view.partition).ok()?, usize::try_from(view.offset).ok()?);
+        let step = usize::try_from(view.partition_step).ok()?;
+        for i in 0..usize::try_from(view.rows).ok()? {
+            let row = first.checked_add(step.checked_mul(i)?)?;
+            let readable = plane.holds(row, offset, pieces.len)
+                && (uninit == Uninit::Zero || plane.first_unwritten(row, offset, pieces.len).is_none());
+            if !readable {
+                return None;
+            }
+        }
+        Some((plane.from(first, offset)?, step.checked_mul(plane.width())?))
     }
 
     /// Calls `f` with the bytes before and the bytes of every piece, never-written ones as `uninit` says.
@@ -281,14 +296,15 @@ impl Machine {
 
     /// Whether every byte of an operand was written (`Some(true)`), none was (`Some(false)`), or some were.
     pub(crate) fn written(&self, view: &View) -> Result<Option<bool>, OperandFault> {
-        let (mut count, mut total) = (0, 0);
+        let (mut all, mut none) = (true, true);
         let plane = self.plane(view.store);
         self.walk(view, |row, offset, _, len| {
-            count += plane.map_or(0, |p| p.count_written(row, offset, len));
-            total += len;
+            // One of the two is settled by the first piece, so each piece is looked at once.
+            all = all && plane.is_some_and(|p| p.first_unwritten(row, offset, len).is_none());
+            none = none && plane.is_none_or(|p| p.is_blank(row, offset, len));
             Ok(())
         })?;
-        Ok(if count == total { Some(true) } else { (count == 0).then_some(false) })
+        Ok(if all { Some(true) } else { none.then_some(false) })
     }
 
     /// Clears whole PSUM banks in the partitions of an operand and marks them written.
@@ -385,12 +401,13 @@ mod tests {
                 })
                 .collect();
             assert_eq!(got, want);
-            let mut wide = Vec::new();
-            machine.gather_f32(&view, Uninit::Zero, &mut wide).unwrap();
-            let mut direct = vec![0.0; want.len() / size];
-            hadal_num::widen(dtype, &want, &mut direct).unwrap();
-            let bits = |v: &[f32]| v.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-            assert_eq!(bits(&wide), bits(&direct));
+            // Rows read where they lie are the same bytes.
+            if let Some((bytes, stride)) = machine.rows(&view, Uninit::Zero) {
+                let row = view.per_row() as usize * size;
+                for (i, want) in want.chunks(row).enumerate() {
+                    assert_eq!(&bytes[i * stride..i * stride + row], want);
+                }
+            }
             // Writing marks exactly those bytes, the last write of an address staying.
             let mut fresh = Machine::new(Target::TRN1);
             fresh.dram.declare("t", 600).unwrap();
