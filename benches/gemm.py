@@ -65,6 +65,9 @@ class Hadal:
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
     def seconds(self, operation, repeat):
+        if args.threads > 1:
+            # Other libraries' threads spin for a while after their work, on the processor that this wants.
+            time.sleep(0.25)
         self.process.stdin.write(f"{operation} {repeat}\n")
         self.process.stdin.flush()
         answer = json.loads(self.process.stdout.readline())

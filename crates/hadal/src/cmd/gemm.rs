@@ -207,6 +207,9 @@ pub(crate) fn run(args: &GemmArgs, term: Term) -> Result<(), Failure> {
             ));
         }
     }
+    let named = [("-o", &args.output), ("--emit", &args.emit)];
+    let named = named.iter().filter_map(|(option, path)| Some(((*option).to_owned(), path.as_deref()?)));
+    load::destinations(&named.collect::<Vec<_>>(), term)?;
     if [&args.a, &args.b].iter().all(|p| p.as_path() == Path::new("-")) {
         return Err(Failure::usage("both operands are to come from standard input", "name a file for one"));
     }
@@ -259,6 +262,12 @@ impl<'a> Sink<'a> {
         let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
         if path == Path::new("-") || special {
             let bytes = shape.iter().fold(4usize, |n, d| n.saturating_mul(*d));
+            if bytes as u64 > hadal::files::MAX_INPUT {
+                return Err(Failure::usage(
+                    format!("C has {bytes} bytes, too many to hold until the end"),
+                    "give -o a file, which is written in parts",
+                ));
+            }
             return Ok(Sink::Whole(path, vec![0; bytes]));
         }
         let mut draft = Draft::begin(path)?;

@@ -7,6 +7,9 @@ use super::extent::Extent;
 use super::operand::Operand;
 use crate::simd::{Kernel, Level, Simd, launch};
 
+/// Values from which on packing is shared between threads: waking one takes as long as packing some ten thousand.
+const SHARED: usize = 1 << 18;
+
 /// How columns are cut into panels: all of the same width but for the last, or of two widths that differ by one.
 #[derive(Clone, Copy)]
 pub(super) enum Cut {
@@ -86,7 +89,7 @@ impl Packed {
             (task_panels, panels) = panels.split_at_mut(count);
             (task_data, data) = data.split_at_mut(count * wide * depth);
             let task = Task { panels: task_panels, data: task_data };
-            if threads {
+            if threads && total >= SHARED {
                 tasks.push(task);
             } else {
                 work(task);
