@@ -31,6 +31,8 @@ pub enum Check {
 pub struct Accuracy {
     /// Outputs compared.
     pub compared: u64,
+    /// Of these, finite on both sides; the error figures are theirs, and NaN without any.
+    pub finite: u64,
     /// Outputs of the product.
     pub outputs: u64,
     /// Largest error, in units of the last float32 place of the float64 value.
@@ -48,6 +50,39 @@ pub struct Accuracy {
     pub non_finite: u64,
     /// Of these, those that differ.
     pub non_finite_differing: u64,
+}
+
+impl Accuracy {
+    /// Whether every output compared is the float64 value.
+    pub fn is_exact(&self) -> bool {
+        self.finite > 0 && self.max_ulp == 0.0 && self.non_finite_differing == 0
+    }
+}
+
+/// The root of a sum of squares, whatever the size of its terms: none of them underflows or overflows.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+struct Norm {
+    largest: f64,
+    /// The sum of squares of the terms over the largest.
+    sum: f64,
+}
+
+impl Norm {
+    fn add(&mut self, x: f64) {
+        if x > self.largest {
+            let ratio = self.largest / x;
+            self.sum = self.sum * ratio * ratio + 1.0;
+            self.largest = x;
+        } else if x > 0.0 {
+            let ratio = x / self.largest;
+            self.sum += ratio * ratio;
+        }
+    }
+
+    /// This over another.
+    fn over(self, other: Norm) -> f64 {
+        self.largest / other.largest * (self.sum / other.sum).sqrt()
+    }
 }
 
 /// Compares blocks of a result as they come.
@@ -71,8 +106,8 @@ struct Sums {
     max_ulp: f64,
     max_relative: f64,
     relative: f64,
-    signal: f64,
-    noise: f64,
+    signal: Norm,
+    noise: Norm,
 }
 
 impl<'a> Checker<'a> {
@@ -119,22 +154,35 @@ impl<'a> Checker<'a> {
 
     /// The figures over all blocks.
     pub fn accuracy(&self) -> Accuracy {
-        let s = &self.sums;
-        Accuracy {
-            compared: s.compared,
-            outputs: self.outputs,
-            max_ulp: s.max_ulp,
-            max_relative: s.max_relative,
-            rms_relative: if s.nonzero == 0 { 0.0 } else { (s.relative / s.nonzero as f64).sqrt() },
-            norm_relative: if s.noise == 0.0 { 0.0 } else { (s.noise / s.signal).sqrt() },
-            snr_db: if s.noise == 0.0 { f64::INFINITY } else { 10.0 * (s.signal / s.noise).log10() },
-            non_finite: s.non_finite,
-            non_finite_differing: s.non_finite_differing,
-        }
+        self.sums.accuracy(self.outputs)
     }
 }
 
 impl Sums {
+    fn accuracy(&self, outputs: u64) -> Accuracy {
+        let none = self.finite == 0;
+        let figure = |x: f64| if none { f64::NAN } else { x };
+        let exact = self.noise.largest == 0.0;
+        // Zeros beside errors have no norm to compare with.
+        let norm = if exact { 0.0 } else { self.noise.over(self.signal) };
+        Accuracy {
+            compared: self.compared,
+            finite: self.finite,
+            outputs,
+            max_ulp: figure(self.max_ulp),
+            max_relative: figure(self.max_relative),
+            rms_relative: figure(if self.nonzero == 0 {
+                0.0
+            } else {
+                (self.relative / self.nonzero as f64).sqrt()
+            }),
+            norm_relative: figure(norm),
+            snr_db: figure(-20.0 * norm.log10()),
+            non_finite: self.non_finite,
+            non_finite_differing: self.non_finite_differing,
+        }
+    }
+
     fn add(&mut self, got: f32, want: f64) {
         self.compared += 1;
         if !got.is_finite() || !want.is_finite() {
@@ -147,8 +195,8 @@ impl Sums {
         self.finite += 1;
         let error = (f64::from(got) - want).abs();
         self.max_ulp = self.max_ulp.max(error / ulp(want));
-        self.signal += want * want;
-        self.noise += error * error;
+        self.signal.add(want.abs());
+        self.noise.add(error);
         if want != 0.0 {
             let relative = error / want.abs();
             self.nonzero += 1;
@@ -273,10 +321,34 @@ mod tests {
         s.add(-2.0, -4.0);
         s.add(0.0, 0.0);
         assert_eq!((s.max_ulp, s.max_relative), (2.0 / 2f64.powi(-21), 0.5));
-        assert_eq!((s.signal, s.noise), (17.0, 4.0 + 2f64.powi(-46)));
+        let (signal, noise) = (17f64.sqrt(), (4.0 + 2f64.powi(-46)).sqrt());
+        let near = |a: f64, b: f64| (a / b - 1.0).abs() < 1e-15;
+        assert!(near(s.accuracy(3).norm_relative, noise / signal), "{:?}", s.accuracy(3));
+        assert!(near(s.accuracy(3).snr_db, 20.0 * (signal / noise).log10()));
         s.add(f32::INFINITY, 1e39);
         s.add(f32::NAN, f64::NAN);
         s.add(f32::INFINITY, 1.0);
         assert_eq!((s.non_finite, s.non_finite_differing, s.compared), (3, 1, 6));
+    }
+
+    #[test]
+    fn figures_of_extreme_sizes() {
+        for (got, want) in [(0.0, 1e-200), (0.0, -3e170), (0.0, f64::MIN_POSITIVE)] {
+            let mut s = Sums::default();
+            s.add(got, want);
+            let a = s.accuracy(1);
+            // All of the value is error.
+            assert_eq!((a.norm_relative, a.snr_db, a.max_relative, a.is_exact()), (1.0, 0.0, 1.0, false));
+        }
+        let mut s = Sums::default();
+        s.add(f32::INFINITY, 1e10);
+        let a = s.accuracy(1);
+        assert!(a.snr_db.is_nan() && a.norm_relative.is_nan() && a.max_ulp.is_nan() && !a.is_exact());
+        let mut s = Sums::default();
+        s.add(3.0, 3.0);
+        assert!(s.accuracy(1).is_exact());
+        assert_eq!(s.accuracy(1).snr_db, f64::INFINITY);
+        s.add(f32::INFINITY, 1.0);
+        assert!(!s.accuracy(1).is_exact());
     }
 }

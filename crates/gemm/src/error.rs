@@ -33,9 +33,10 @@ pub enum GemmError {
     },
     /// An extent of zero, or one too large to address.
     #[error(
-        "G-003: a product of {m} x {k} by {k} x {n} is {why}; M and N are from 1 to {limit}, K to {k_limit}: split it",
+        "G-003: a product of {m} x {k} by {k} x {n} is {why}; M and N are from 1 to {limit}, K to {k_limit}, M x N to {outputs}: split it",
         limit = crate::LIMIT,
-        k_limit = crate::K_LIMIT
+        k_limit = crate::K_LIMIT,
+        outputs = crate::OUTPUTS
     )]
     Extent {
         /// Rows of the result.

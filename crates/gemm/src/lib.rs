@@ -24,6 +24,6 @@ pub use error::GemmError;
 pub use format::Format;
 pub use operand::{Dense, Matrix, Tensors};
 pub use plan::{Estimate, Plan, Segment};
-pub use problem::{K_LIMIT, LIMIT, Problem, Side, Stationary, Weights};
+pub use problem::{K_LIMIT, LIMIT, OUTPUTS, Problem, Side, Stationary, Weights};
 pub use run::{Block, RunOptions, Runner};
 pub use tile::Blocking;

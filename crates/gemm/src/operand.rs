@@ -186,6 +186,7 @@ impl Slice<'_> {
                 let mut values = vec![0.0; width];
                 for (k, row) in (first..).zip(out.chunks_mut(width * size)) {
                     self.read(k, self.columns.start, odd, &mut values)?;
+                    fit(dtype, overflow, &mut values);
                     narrow(dtype, &values, overflow, row)?;
                 }
             }
@@ -202,6 +203,7 @@ impl Slice<'_> {
                     for (m, row) in (self.columns.start + start..).zip(values.chunks_mut(rows)) {
                         self.read(m, first, odd, row)?;
                     }
+                    fit(dtype, overflow, values);
                     narrow(dtype, values, overflow, bytes)?;
                     match size {
                         1 => transpose::<1>(bytes, rows, start, width, out),
@@ -250,6 +252,14 @@ impl Slice<'_> {
             }
         }
         Ok(out)
+    }
+}
+
+/// Saturates values that stay float32, as narrowing does for the other formats.
+fn fit(dtype: Dtype, overflow: Overflow, values: &mut [f32]) {
+    if dtype == Dtype::Float32 && overflow == Overflow::Saturate {
+        // A NaN stays one.
+        values.iter_mut().for_each(|x| *x = x.clamp(f32::MIN, f32::MAX));
     }
 }
 

@@ -10,7 +10,7 @@ use hadal_sim::cost;
 
 use crate::problem::{Problem, Side};
 use crate::tile::{Blocking, SLICE_LIMIT};
-use crate::{GemmError, program};
+use crate::{GemmError, program, tile};
 
 /// A planned product.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub struct Estimate {
     pub load_cycles: u64,
     /// Time in microseconds.
     pub microseconds: f64,
-    /// Multiply-adds over cycles x 128 x 128 x packing.
+    /// Multiply-adds of the product, without what is filled up, over cycles x 128 x 128 x packing.
     pub pe_utilization: f64,
     /// Bundles.
     pub bundles: u64,
@@ -67,8 +67,6 @@ pub struct Estimate {
     pub matmuls: u64,
     /// Loads that the weight cache made unnecessary.
     pub loads_elided: u64,
-    /// Multiply-adds over packing: cells the product needs.
-    cells: f64,
 }
 
 impl Estimate {
@@ -86,7 +84,6 @@ impl Estimate {
                 }
             }
         }
-        out.cells = c.steps.iter().map(|s| s.macs as f64 / s.packing.max(1) as f64).sum();
         out
     }
 
@@ -98,7 +95,6 @@ impl Estimate {
         self.loads += count * other.loads;
         self.matmuls += count * other.matmuls;
         self.loads_elided += count * other.loads_elided;
-        self.cells += count as f64 * other.cells;
     }
 }
 
@@ -179,7 +175,10 @@ impl Plan {
         let mut all = Estimate::default();
         self.units.iter().for_each(|u| all.add(&u.estimate, u.count));
         all.microseconds = all.cycles as f64 / cost::clock(self.problem.lower.target.generation) * 1e6;
-        all.pe_utilization = if all.cycles == 0 { 0.0 } else { all.cells / (all.cycles as f64 * CELLS) };
+        let p = &self.problem;
+        let depth: f64 = tile::k_tiles(p).iter().map(|t| t.useful_rows(p)).sum();
+        let useful = depth * p.m as f64 * p.n as f64;
+        all.pe_utilization = if all.cycles == 0 { 0.0 } else { useful / (all.cycles as f64 * CELLS) };
         all
     }
 

@@ -10,7 +10,7 @@ pub const LIMIT: usize = 1 << 30;
 /// Longest contraction: a segment's program has an instruction or more for each pass.
 pub const K_LIMIT: usize = 1 << 24;
 /// Most outputs: what a plan's list of segments is bounded by.
-const OUTPUTS: usize = 1 << 36;
+pub const OUTPUTS: usize = 1 << 36;
 
 /// Where the block scales and elements of the stationary operand come from. The moving operand of an MX product
 /// is quantized on the device, except to FP4, which QuantizeMx does not write.

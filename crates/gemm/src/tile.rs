@@ -33,6 +33,18 @@ pub(crate) struct KTile {
 }
 
 impl KTile {
+    /// Rows of cells that its contraction indices would fill: a cell of a pair holds two, of an MX pass four.
+    pub(crate) fn useful_rows(self, problem: &Problem) -> f64 {
+        if problem.format.mx().is_some() {
+            // The last block may be filled up with zeros.
+            (self.rows * LANES).min(problem.k.saturating_sub(self.row * LANES)) as f64 / LANES as f64
+        } else if self.pair {
+            self.rows as f64 / 2.0
+        } else {
+            self.rows as f64
+        }
+    }
+
     /// Whether some of its partitions hold no row of the tensors.
     pub(crate) fn is_padded(self) -> bool {
         self.rows < self.partitions * if self.pair { 2 } else { 1 }

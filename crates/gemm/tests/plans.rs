@@ -62,6 +62,24 @@ fn a_large_product_keeps_the_array_busy() {
 }
 
 #[test]
+fn what_is_filled_up_is_no_use() {
+    for (shape, format, target, rows) in [
+        // 8 of 512 indices of an MX pass: 2 rows of cells that hold four.
+        ([128, 8, 512], Format::Mxfp4, Target::TRN3, 2.0),
+        ([33, 33, 33], Format::Mxfp8E5m2, Target::TRN3, 33.0 / 4.0),
+        // 129 indices in pairs: 65 rows, of which the last is half filled.
+        ([128, 129, 512], Format::E5m2, Target::TRN2, 64.5),
+        // 256 in pairs and 44 that are not.
+        ([128, 300, 512], Format::E5m2, Target::TRN2, 172.0),
+        ([128, 129, 512], Format::Bf16, Target::TRN2, 129.0),
+    ] {
+        let e = Plan::new(problem(shape, format, target)).unwrap().estimate();
+        let want = rows * (shape[0] * shape[2]) as f64 / (e.cycles as f64 * 128.0 * 128.0);
+        assert!((e.pe_utilization - want).abs() < 1e-12, "{shape:?} {format}: {want} {e:?}");
+    }
+}
+
+#[test]
 fn loads_are_reused() {
     // Four banks a load: three of four loads are not needed.
     let e = Plan::new(problem([1024, 1024, 2048], Format::Bf16, Target::TRN2)).unwrap().estimate();

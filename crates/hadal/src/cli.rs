@@ -78,11 +78,8 @@ enum Command {
 /// Parses the command line, runs the command, reports.
 pub(crate) fn main() -> ExitCode {
     let cli = Cli::parse();
-    // Without the handler a file that is being written would stay behind; if it cannot be set, that is all.
-    let _ = ctrlc::set_handler(|| {
-        hadal::files::discard_unfinished();
-        std::process::exit(130);
-    });
+    #[cfg(unix)]
+    crate::signals::tidy();
     let choice = match cli.common.color {
         Color::Auto => anstream::ColorChoice::Auto,
         Color::Always => anstream::ColorChoice::Always,

@@ -111,10 +111,15 @@ fn limited(name: String, from: &mut dyn Read) -> Result<Source, FileError> {
     let mut bytes = Vec::new();
     match from.take(MAX_INPUT + 1).read_to_end(&mut bytes) {
         Err(error) => Err(FileError::Unreadable { name, error }),
-        Ok(_) if bytes.iter().all(u8::is_ascii_whitespace) => Err(FileError::Empty { name }),
+        Ok(_) if is_blank(&bytes) => Err(FileError::Empty { name }),
         Ok(n) if n as u64 > MAX_INPUT => Err(FileError::TooLarge { name, limit: MAX_INPUT }),
         Ok(_) => Ok(Source { name, bytes }),
     }
+}
+
+/// Whether there is nothing but white space, after a byte order mark or without one.
+fn is_blank(bytes: &[u8]) -> bool {
+    bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).iter().all(u8::is_ascii_whitespace)
 }
 
 /// Writes a file as a whole: to a temporary file in the same folder, then renamed over `path`.
@@ -142,9 +147,53 @@ fn place(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.keep(&target)
 }
 
-/// The file a path leads to.
-fn real(path: &Path) -> PathBuf {
-    fs::canonicalize(path).unwrap_or_else(|_| path.to_path_buf())
+/// The file a path leads to, whether it is there or not: links followed, folders resolved.
+pub fn real(path: &Path) -> PathBuf {
+    // As many links as a system follows.
+    const LINKS: usize = 40;
+    let mut path = path.to_path_buf();
+    for _ in 0..LINKS {
+        if let Ok(found) = fs::canonicalize(&path) {
+            return found;
+        }
+        match fs::read_link(&path) {
+            Ok(to) => path = folder(&path).join(to),
+            Err(_) => break,
+        }
+    }
+    match (fs::canonicalize(folder(&path)), path.file_name()) {
+        (Ok(folder), Some(name)) => folder.join(name),
+        _ => path,
+    }
+}
+
+/// The folder a file is in.
+fn folder(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(p) if p != Path::new("") => p.to_path_buf(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// Whether a path names standard output.
+pub fn is_stdout(path: &Path) -> bool {
+    ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
+}
+
+/// Fails if a file could not be written, before there is anything to write.
+///
+/// # Errors
+///
+/// [`FileError::Unwritable`].
+pub fn check_writable(path: &Path) -> Result<(), FileError> {
+    let target = real(path);
+    let special = fs::metadata(&target).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
+    if is_stdout(path) || special {
+        return Ok(());
+    }
+    beside(&target)
+        .map(drop)
+        .map_err(|error| FileError::Unwritable { name: path.display().to_string(), error })
 }
 
 /// Temporary files in being, for [`discard_unfinished`].
@@ -193,10 +242,13 @@ fn beside(target: &Path) -> io::Result<Temporary> {
     if target.is_dir() {
         return Err(io::Error::other("it is a folder"));
     }
-    let folder = match target.parent() {
-        Some(p) if p != Path::new("") => p.to_path_buf(),
-        _ => PathBuf::from("."),
-    };
+    /// Bytes of a name that every common file system takes.
+    const LONGEST: usize = 255;
+    if let Some(len) = target.file_name().map(std::ffi::OsStr::len).filter(|len| *len > LONGEST) {
+        let why = format!("its name has {len} bytes, more than {LONGEST}");
+        return Err(io::Error::new(io::ErrorKind::InvalidFilename, why));
+    }
+    let folder = folder(target);
     if !folder.is_dir() {
         return Err(io::Error::new(
             io::ErrorKind::NotFound,
@@ -212,7 +264,9 @@ fn beside(target: &Path) -> io::Result<Temporary> {
         let mode = fs::metadata(target).map_or(0o666, |m| m.permissions().mode());
         builder.permissions(fs::Permissions::from_mode(mode));
     }
-    builder.tempfile_in(&folder).map(Temporary::new)
+    // The name of the temporary file would only puzzle.
+    let file = builder.tempfile_in(&folder).map_err(|e| io::Error::from(e.kind()))?;
+    Ok(Temporary::new(file))
 }
 
 /// A file that is written in parts and appears, whole, when it is finished. Dropped before that, it leaves nothing.
@@ -278,6 +332,30 @@ mod tests {
         write(&path, b"second").unwrap();
         assert_eq!(fs::read(&path).unwrap(), b"second");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_to_nothing_yet_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let (link, there) = (dir.path().join("link"), dir.path().join("there"));
+        std::os::unix::fs::symlink("there", &link).unwrap();
+        assert_eq!(real(&link), real(&there));
+        assert_eq!(real(&dir.path().join("x/../y")), dir.path().join("x/../y"));
+        write(&link, b"x").unwrap();
+        assert_eq!(fs::read(&there).unwrap(), b"x");
+        assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+    }
+
+    #[test]
+    fn what_cannot_be_written_is_known_before() {
+        let dir = tempfile::tempdir().unwrap();
+        check_writable(&dir.path().join("new")).unwrap();
+        assert!(check_writable(&dir.path().join("no/such")).is_err());
+        assert!(check_writable(&dir.path().join("n".repeat(256))).is_err());
+        assert!(check_writable(dir.path()).is_err());
+        check_writable(Path::new("-")).unwrap();
+        assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 
     #[test]

@@ -3,6 +3,8 @@
 mod cli;
 mod cmd;
 mod failure;
+#[cfg(unix)]
+mod signals;
 mod term;
 
 fn main() -> std::process::ExitCode {

@@ -151,6 +151,10 @@ impl Header {
                 }
                 continue;
             }
+            // Names end up in listings and file names.
+            if name.chars().any(char::is_control) {
+                return Err(fail(format!("tensor {name:?} has a control character in its name")));
+            }
             let raw = RawEntry::deserialize(value).map_err(|e| fail(format!("tensor {name:?}: {e}")))?;
             let [begin, end] = raw.data_offsets;
             let place = |why: String| SafetensorsError::Layout { name: name.clone(), why };

@@ -257,11 +257,52 @@ fn one_result_on_standard_output() {
     ] {
         let out = run(more);
         assert_eq!((code(&out), out.stdout.len()), (2, 0), "{more:?}");
-        assert!(stderr(&out).contains("cannot all go to standard output"), "{}", stderr(&out));
+        assert!(stderr(&out).contains("standard output"), "{}", stderr(&out));
     }
     let text = std::fs::read(common::data().join(program)).unwrap();
     let piped = hadal_with_input(["run", "-", "-t", "trn2", "--timeline", "-"], &text);
     assert!(stdout(&piped).starts_with("{\"displayTimeUnit\""));
+}
+
+#[test]
+fn no_result_is_lost_to_another_or_to_an_input() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).display().to_string();
+    let (program, plain) = (at("p.bir.json"), at("a"));
+    std::fs::copy(common::data().join("programs/dense_bf16.bir.json"), &program).unwrap();
+    std::fs::create_dir(at("q")).unwrap();
+    #[cfg(unix)]
+    std::os::unix::fs::symlink("a", at("link")).unwrap();
+    #[cfg(not(unix))]
+    std::fs::write(at("link"), "").unwrap();
+    let summary: Value =
+        serde_json::from_str(&stdout(&hadal(["run", &program, "-t", "trn2", "--json"]))).unwrap();
+    let output = summary["outputs"][0]["name"].as_str().unwrap().to_owned();
+    let (other, link, dump) = (at("q/../a"), at("link"), format!("{output}={}", at("out/x.npy")));
+    let (out, result) = (at("out"), at(&format!("out/{output}.npy")));
+    let dumped = format!("{output}={result}");
+    let before = std::fs::read_dir(dir.path()).unwrap().count();
+    for more in [
+        &["--timeline", &plain, "--report", &other][..],
+        &["--timeline", &plain, "--report", if cfg!(unix) { &link } else { &plain }],
+        &["--timeline", &program],
+        &["--trace", "/dev/stdout", "--report", "-"],
+        &["--out-dir", &out, "--report", &result],
+        &["--out-dir", &out, "--dump", &dumped],
+        &["--dump", &dump, "--dump", &dump],
+    ] {
+        let mut args = vec!["run", &program, "-t", "trn2"];
+        args.extend(more);
+        let got = hadal(args);
+        // A folder that is not there is found out after names that are equal.
+        assert_eq!((code(&got), got.stdout.len()), (2, 0), "{more:?} {}", stderr(&got));
+    }
+    assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), before);
+    // A view may go where the outputs go, though the folder is not there yet.
+    let page = at("out/run.html");
+    let got = hadal(["run", &program, "-t", "trn2", "--out-dir", &out, "--report", &page]);
+    assert_eq!(code(&got), 0, "{}", stderr(&got));
+    assert_eq!(std::fs::read_dir(dir.path().join("out")).unwrap().count(), 2);
 }
 
 #[test]

@@ -30,7 +30,9 @@ pub fn narrow_f64(dtype: Dtype, src: &[f64], overflow: Overflow, dst: &mut [u8])
     let size = dtype.bytes();
     let odd = |src: &[f64]| -> Vec<f32> { src.iter().map(|x| round_to_odd(*x)).collect() };
     if dtype == Dtype::Float32 {
-        let near: Vec<f32> = src.iter().map(|x| *x as f32).collect();
+        let limit = if overflow == Overflow::Saturate { f32::MAX } else { f32::INFINITY };
+        // NaN stays: it is on neither side of the limit.
+        let near: Vec<f32> = src.iter().map(|x| (*x as f32).clamp(-limit, limit)).collect();
         return narrow(dtype, &near, overflow, dst);
     }
     if !dtype.is_integer() {
@@ -87,5 +89,9 @@ mod tests {
         narrow_f64(Dtype::Float32, &[1.0 + 2f64.powi(-24) + 2f64.powi(-50)], Overflow::Ieee, &mut dst)
             .unwrap();
         assert_eq!(f32::from_le_bytes(dst), 1.0 + f32::EPSILON);
+        for (rule, want) in [(Overflow::Ieee, f32::NEG_INFINITY), (Overflow::Saturate, f32::MIN)] {
+            narrow_f64(Dtype::Float32, &[-1e39], rule, &mut dst).unwrap();
+            assert_eq!(f32::from_le_bytes(dst), want);
+        }
     }
 }

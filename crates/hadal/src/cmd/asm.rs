@@ -1,9 +1,10 @@
 //! `hadal asm`: assembly text to bundles.
 
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use hadal::files;
 use hadal::input::{self, Form};
 use hadal::isa::{Target, text};
 use serde_json::json;
@@ -44,7 +45,7 @@ enum Emit {
 
 /// Runs the command.
 pub(crate) fn run(args: &AsmArgs, term: Term) -> Result<(), Failure> {
-    load::destinations(&[("-o".to_owned(), &args.output)], term)?;
+    load::destinations(&[("-o".to_owned(), &args.output)], &[&args.file], term)?;
     let (source, form) = load::open(&args.file)?;
     let stated = match form {
         Form::Assembly => text::listing_target(input::text(&source.bytes).unwrap_or(""))
@@ -58,7 +59,7 @@ pub(crate) fn run(args: &AsmArgs, term: Term) -> Result<(), Failure> {
         ));
     };
     let words = load::words(&source, form, target)?;
-    let to_stdout = args.output == Path::new("-");
+    let to_stdout = files::is_stdout(&args.output);
     if args.emit == Emit::Bin && to_stdout && std::io::stdout().is_terminal() {
         return Err(Failure::usage(
             "bundles are not written to a terminal",

@@ -104,7 +104,7 @@ fn element(name: &str) -> Result<Element, String> {
 
 /// Runs the command.
 pub(crate) fn run(args: &CastArgs, term: Term) -> Result<(), Failure> {
-    load::destinations(&[("-o".to_owned(), &args.output)], term)?;
+    load::destinations(&[("-o".to_owned(), &args.output)], &[&args.input], term)?;
     let source = files::read(&args.input)?;
     let fail = |text: String, remedy| Failure::Cast { name: source.name.clone(), text, remedy };
     let array =
@@ -129,7 +129,7 @@ pub(crate) fn run(args: &CastArgs, term: Term) -> Result<(), Failure> {
     let result =
         narrowed(&values, shape, args.to, overflow).map_err(|e| fail(e.to_string(), "check the array"))?;
     load::put(&args.output, &npy::write(&result), term)?;
-    if args.output.as_os_str() == "-" {
+    if files::is_stdout(&args.output) {
         return Ok(());
     }
     if term.json {

@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use hadal::files;
 use hadal::input::Form;
 use hadal::ir::encode::{self, Item, Lowered, Stream};
 use hadal::ir::json;
@@ -73,7 +74,7 @@ enum Mode {
 
 /// Runs the command.
 pub(crate) fn run(args: &CompileArgs, term: Term) -> Result<(), Failure> {
-    let to_stdout = args.output == Path::new("-");
+    let to_stdout = files::is_stdout(&args.output);
     if args.mode == Mode::Generate && args.emit == Emit::Bin && to_stdout && std::io::stdout().is_terminal() {
         return Err(Failure::usage(
             "bundles are not written to a terminal",
@@ -81,7 +82,7 @@ pub(crate) fn run(args: &CompileArgs, term: Term) -> Result<(), Failure> {
         ));
     }
     if args.mode == Mode::Generate {
-        load::destinations(&[("-o".to_owned(), &args.output)], term)?;
+        load::destinations(&[("-o".to_owned(), &args.output)], &[&args.program], term)?;
     }
     let (source, form) = load::open(&args.program)?;
     if args.mode == Mode::Generate && args.emit == Emit::KlrJson {
@@ -144,7 +145,7 @@ fn one_core(module: &Module, core: Option<usize>) -> Result<Module, Failure> {
 }
 
 fn generate(args: &CompileArgs, verified: &Verified, cores: &Cores<'_>, term: Term) -> Result<(), Failure> {
-    let to_stdout = args.output == Path::new("-");
+    let to_stdout = files::is_stdout(&args.output);
     if to_stdout && cores.len() > 1 {
         return Err(Failure::usage(
             format!("{} cores cannot all go to standard output", cores.len()),
@@ -173,7 +174,7 @@ fn generate(args: &CompileArgs, verified: &Verified, cores: &Cores<'_>, term: Te
 
 /// Says what was written where; nothing when it went to standard output.
 fn report(args: &CompileArgs, outputs: &[PathBuf], bundles: usize, term: Term) -> Result<(), Failure> {
-    if args.output == Path::new("-") {
+    if files::is_stdout(&args.output) {
         return Ok(());
     }
     let names: Vec<String> = outputs.iter().map(|p| p.display().to_string()).collect();

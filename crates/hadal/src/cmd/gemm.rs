@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use hadal::files::Draft;
 use hadal::gemm::{
-    Accuracy, Check, Checker, Format, Matrix as _, Plan, Problem, RunOptions, Stationary, Weights,
+    Accuracy, Check, Checker, Format, Matrix as _, Plan, Problem, RunOptions, Side, Stationary, Weights,
 };
 use hadal::ir::verify::LowerOptions;
 use hadal::isa::Target;
@@ -33,8 +33,8 @@ Examples:
   hadal gemm a.npy b.npy --target trn3 --format mxfp8-e4m3fn --mx-rule hardware -o c.npy
   hadal gemm a.npy b.npy --target trn2 --compare                  every format of trn2, one table
   hadal gemm a.npy b.npy --compare --json                         every format of every target
-  hadal gemm a.npy b.npy --target trn1 --format fp32 --emit product.bir.json --emit-inputs in
-  hadal run product.bir.json --target trn1 --in lhsT=in/lhsT.npy --in rhs=in/rhs.npy   the same C
+  hadal gemm a.npy b.npy --target trn1 --format fp32 -o c.npy --emit p.bir.json --emit-inputs in
+  hadal run p.bir.json --target trn1 --in lhsT=in/lhsT.npy --in rhs=in/rhs.npy   the same C
 
 A is [M, K], B is [K, N], float16, float32 or float64 (--from for bit patterns); both are rounded to the format.
 MX blocks are 32 consecutive contraction indices. Cycles are an estimate from public figures, not a measurement.")]
@@ -71,9 +71,9 @@ pub(crate) struct GemmArgs {
     #[arg(long, value_enum, value_name = "WHICH", default_value = "auto", help_heading = "Planning")]
     stationary: StationaryName,
     /// Who quantizes the stationary operand of an MX product; the moving one is quantized on the device, except to
-    /// mxfp4.
-    #[arg(long, value_enum, value_name = "WHERE", default_value = "offline", help_heading = "Planning")]
-    weights: WeightsName,
+    /// mxfp4 [default: offline].
+    #[arg(long, value_enum, value_name = "WHERE", help_heading = "Planning")]
+    weights: Option<WeightsName>,
     /// Emit every stationary load, also of weights that the array already holds.
     #[arg(long, help_heading = "Planning")]
     no_weight_cache: bool,
@@ -151,8 +151,8 @@ impl GemmArgs {
         let lower = LowerOptions { weight_cache: !self.no_weight_cache, ..LowerOptions::new(target) };
         Problem {
             weights: match self.weights {
-                WeightsName::Offline => Weights::Offline,
-                WeightsName::Device => Weights::Device,
+                None | Some(WeightsName::Offline) => Weights::Offline,
+                Some(WeightsName::Device) => Weights::Device,
             },
             stationary: match self.stationary {
                 StationaryName::Auto => Stationary::Auto,
@@ -208,8 +208,17 @@ pub(crate) fn run(args: &GemmArgs, term: Term) -> Result<(), Failure> {
         }
     }
     let named = [("-o", &args.output), ("--emit", &args.emit)];
-    let named = named.iter().filter_map(|(option, path)| Some(((*option).to_owned(), path.as_deref()?)));
-    load::destinations(&named.collect::<Vec<_>>(), term)?;
+    let named = named.into_iter().filter_map(|(option, path)| Some((option.to_owned(), path.as_deref()?)));
+    let named: Vec<_> = named.collect();
+    let inputs = [args.a.as_path(), args.b.as_path()];
+    load::destinations(&named, &inputs, term)?;
+    if let Some(folder) = &args.emit_inputs {
+        let tensors = [Side::A, Side::B].map(|s| [s.tensor(), s.scale_tensor()]);
+        let paths: Vec<PathBuf> =
+            tensors.iter().flatten().map(|name| folder.join(format!("{name}.npy"))).collect();
+        let more = paths.iter().map(|path| ("--emit-inputs".to_owned(), path.as_path()));
+        load::distinct(&named.iter().cloned().chain(more).collect::<Vec<_>>(), &inputs, term)?;
+    }
     if [&args.a, &args.b].iter().all(|p| p.as_path() == Path::new("-")) {
         return Err(Failure::usage("both operands are to come from standard input", "name a file for one"));
     }
@@ -260,7 +269,7 @@ impl<'a> Sink<'a> {
     fn begin(path: Option<&'a Path>, shape: [usize; 2]) -> Result<Sink<'a>, Failure> {
         let Some(path) = path else { return Ok(Sink::Nowhere) };
         let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
-        if path == Path::new("-") || special {
+        if hadal::files::is_stdout(path) || special {
             let bytes = shape.iter().fold(4usize, |n, d| n.saturating_mul(*d));
             if bytes as u64 > hadal::files::MAX_INPUT {
                 return Err(Failure::usage(

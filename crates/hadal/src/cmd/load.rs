@@ -1,5 +1,6 @@
 //! From a file to a program or to bundles; the options of every command that lowers.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -190,23 +191,44 @@ pub(crate) fn for_core(path: &Path, core: usize) -> PathBuf {
     path.with_file_name(name)
 }
 
-/// Refuses results that would run into one another: `outputs` are the options given and where they go.
+/// Refuses, before any work, results that would run into one another or over an input, or that could not be
+/// written: `outputs` are the options given and where they go.
 ///
 /// Standard output takes one of them, and none when it already carries the JSON.
-pub(crate) fn destinations(outputs: &[(String, &Path)], term: Term) -> Result<(), Failure> {
-    for (k, (option, path)) in outputs.iter().enumerate() {
-        let stdout = *path == Path::new("-");
-        if stdout && term.json {
+pub(crate) fn destinations(outputs: &[(String, &Path)], inputs: &[&Path], term: Term) -> Result<(), Failure> {
+    distinct(outputs, inputs, term)?;
+    outputs.iter().try_for_each(|(_, path)| Ok(files::check_writable(path)?))
+}
+
+/// The part of [`destinations`] that is about names.
+pub(crate) fn distinct(outputs: &[(String, &Path)], inputs: &[&Path], term: Term) -> Result<(), Failure> {
+    let place = |p: &Path| if files::is_stdout(p) { PathBuf::from("-") } else { files::real(p) };
+    let inputs: Vec<PathBuf> =
+        inputs.iter().filter(|p| **p != Path::new("-")).map(|p| files::real(p)).collect();
+    let mut taken: BTreeMap<PathBuf, &str> = BTreeMap::new();
+    for (option, path) in outputs {
+        if files::is_stdout(path) && term.json {
             return Err(Failure::usage(
-                format!("{option} - and --json both write to standard output"),
+                format!("{option} {} and --json both write to standard output", path.display()),
                 format!("give {option} a file, or leave --json out"),
             ));
         }
-        let real = |p: &Path| std::fs::canonicalize(p).unwrap_or_else(|_| p.to_path_buf());
-        let same = |other: &Path| other == *path || (!stdout && real(other) == real(path));
-        if let Some((other, _)) = outputs.iter().take(k).find(|(_, p)| same(p)) {
+        let place = place(path);
+        // A device can be read and written.
+        if inputs.contains(&place) && std::fs::metadata(&place).is_ok_and(|m| m.is_file()) {
             return Err(Failure::usage(
-                format!("{other} and {option} both write to {}", path.display()),
+                format!("{option} would write over the input {}", path.display()),
+                "name another file",
+            ));
+        }
+        if let Some(other) = taken.insert(place, option) {
+            let what = if files::is_stdout(path) {
+                "standard output".to_owned()
+            } else {
+                path.display().to_string()
+            };
+            return Err(Failure::usage(
+                format!("{other} and {option} both write to {what}"),
                 "give each a file of its own",
             ));
         }
@@ -216,7 +238,7 @@ pub(crate) fn destinations(outputs: &[(String, &Path)], term: Term) -> Result<()
 
 /// Writes an output file, or standard output for `-`.
 pub(crate) fn put(path: &Path, bytes: &[u8], term: Term) -> Result<(), Failure> {
-    if path == Path::new("-") { term.out_bytes(bytes) } else { Ok(files::write(path, bytes)?) }
+    if files::is_stdout(path) { term.out_bytes(bytes) } else { Ok(files::write(path, bytes)?) }
 }
 
 #[cfg(test)]

@@ -204,7 +204,7 @@ fn program(args: &RunArgs, source: &Source, form: Form, term: Term) -> Result<()
         outputs::core_of(verified.module(), name)?;
     }
     if let Some(dir) = &args.out_dir {
-        outputs::check_names(verified.module(), dir)?;
+        outputs::check_names(verified.module(), args, dir, term)?;
     }
     say_overlaps(verified.module(), term);
     let options = args.numerics.options();

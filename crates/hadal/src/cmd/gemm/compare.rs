@@ -37,7 +37,7 @@ pub(super) fn run(
         let rows: Vec<Value> = all.iter().map(|d| as_json(args, d)).collect();
         return term.out_json(&json!({ "products": rows }));
     }
-    if args.output.as_deref() == Some(std::path::Path::new("-")) {
+    if args.output.as_deref().is_some_and(hadal::files::is_stdout) {
         return Ok(());
     }
     term.out(&table(shape, &all))
@@ -63,7 +63,7 @@ fn table([m, k, n]: [usize; 3], all: &[Done]) -> String {
         rows.push(vec![
             p.format.name().to_owned(),
             p.lower.target.to_string(),
-            error(decibels(a.snr_db)),
+            error(decibels(a)),
             error(figure(a.max_relative)),
             error(figure(a.rms_relative)),
             e.cycles.to_string(),

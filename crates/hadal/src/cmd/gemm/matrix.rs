@@ -11,6 +11,11 @@ use hadal::num::{Dtype, round_to_odd, widen};
 
 use crate::failure::Failure;
 
+/// Bytes of a row below which a matrix is read as a whole, if it is not too large.
+const SHORT_ROW: usize = 1024;
+/// Largest such matrix, in bytes.
+const HELD: usize = 256 << 20;
+
 /// How elements are read as numbers.
 #[derive(Debug, Clone, Copy)]
 enum Element {
@@ -58,7 +63,10 @@ impl Operand {
             (&file).take(npy::HEAD_LIMIT as u64).read_to_end(&mut start).map_err(unreadable)?;
             let head =
                 npy::head(&start, bytes).map_err(|error| Failure::Npy { name: name.clone(), error })?;
-            if head.plain {
+            let row = head.shape.last().copied().unwrap_or(0).saturating_mul(head.size);
+            let bytes = head.shape.iter().fold(head.size, |n, d| n.saturating_mul(*d));
+            // A read a row is a poor way through short rows.
+            if head.plain && (row >= SHORT_ROW || bytes > HELD) {
                 let data = Data::File(file, head.offset);
                 return Operand::new(name, &head, from, data);
             }

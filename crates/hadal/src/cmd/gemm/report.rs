@@ -13,7 +13,7 @@ pub(super) fn print(args: &GemmArgs, done: &Done, term: Term) -> Result<(), Fail
         return term.out_json(&as_json(args, done));
     }
     // The array itself may be on standard output.
-    let to_stdout = args.output.as_deref() == Some(std::path::Path::new("-"));
+    let to_stdout = args.output.as_deref().is_some_and(hadal::files::is_stdout);
     if term.quiet || to_stdout {
         return Ok(());
     }
@@ -89,7 +89,7 @@ fn accuracy(out: &mut String, a: &Accuracy) {
         "",
         &format!(
             "SNR {}; relative: max {}, rms {}, of the norm {}; max {} ulp",
-            decibels(a.snr_db),
+            decibels(a),
             figure(a.max_relative),
             figure(a.rms_relative),
             figure(a.norm_relative),
@@ -106,14 +106,22 @@ fn accuracy(out: &mut String, a: &Accuracy) {
     }
 }
 
-/// `61.2 dB`, or that there is no error.
-pub(super) fn decibels(snr: f64) -> String {
-    if snr.is_finite() { format!("{snr:.1} dB") } else { "exact".to_owned() }
+/// `61.2 dB`, or that there is no error, or a dash where nothing can be said.
+pub(super) fn decibels(a: &Accuracy) -> String {
+    if a.is_exact() {
+        "exact".to_owned()
+    } else if a.snr_db.is_finite() {
+        format!("{:.1} dB", a.snr_db)
+    } else {
+        "-".to_owned()
+    }
 }
 
 /// Three significant digits.
 pub(super) fn figure(x: f64) -> String {
-    if x == 0.0 {
+    if x.is_nan() {
+        "-".to_owned()
+    } else if x == 0.0 {
         "0".to_owned()
     } else if (0.01..1000.0).contains(&x) {
         let whole = x.log10().floor().max(0.0) as usize;
@@ -128,6 +136,11 @@ pub(super) fn tflops(done: &Done) -> f64 {
     let (p, e) = (done.plan.problem(), done.plan.estimate());
     let operations = 2.0 * p.m as f64 * p.n as f64 * p.k as f64;
     if e.microseconds > 0.0 { operations / e.microseconds / 1e6 } else { 0.0 }
+}
+
+/// A number as JSON has them.
+fn number(x: f64) -> Option<f64> {
+    x.is_finite().then_some(x)
 }
 
 /// One product as JSON.
@@ -154,9 +167,9 @@ pub(super) fn as_json(args: &GemmArgs, done: &Done) -> Value {
             "compared": a.compared, "outputs": a.outputs,
             // JSON has no infinities; without an error there is no ratio.
             "snr_db": a.snr_db.is_finite().then_some(a.snr_db),
-            "exact": a.snr_db == f64::INFINITY && a.non_finite_differing == 0,
-            "max_relative": a.max_relative, "rms_relative": a.rms_relative,
-            "norm_relative": a.norm_relative.is_finite().then_some(a.norm_relative), "max_ulp": a.max_ulp,
+            "exact": a.is_exact(),
+            "max_relative": number(a.max_relative), "rms_relative": number(a.rms_relative),
+            "norm_relative": number(a.norm_relative), "max_ulp": number(a.max_ulp),
             "non_finite": a.non_finite, "non_finite_differing": a.non_finite_differing,
         })),
         "nan_suppressed": done.stats.nan_suppressed,
@@ -177,7 +190,11 @@ mod tests {
         assert_eq!(figure(123.4), "123");
         assert_eq!(figure(1234.0), "1.23e3");
         assert_eq!(figure(0.00123), "1.23e-3");
-        assert_eq!(decibels(48.26), "48.3 dB");
-        assert_eq!(decibels(f64::INFINITY), "exact");
+        assert_eq!(figure(f64::NAN), "-");
+        let of = |snr_db, finite, max_ulp| Accuracy { snr_db, finite, max_ulp, ..Accuracy::default() };
+        assert_eq!(decibels(&of(48.26, 4, 2.0)), "48.3 dB");
+        assert_eq!(decibels(&of(f64::INFINITY, 4, 0.0)), "exact");
+        assert_eq!(decibels(&of(f64::NAN, 0, f64::NAN)), "-");
+        assert_eq!(decibels(&Accuracy { non_finite_differing: 1, ..of(f64::INFINITY, 4, 0.0) }), "-");
     }
 }

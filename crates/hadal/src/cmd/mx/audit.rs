@@ -16,6 +16,7 @@ use super::input::Input;
 use super::pattern;
 use super::progress::Progress;
 use super::quantize::copy;
+use crate::cmd::load;
 use crate::failure::Failure;
 use crate::term::{Term, counted};
 
@@ -121,6 +122,9 @@ pub(super) fn run(args: &AuditArgs, term: Term) -> Result<(), Failure> {
     }
     if args.output.as_deref() == Some(Path::new("-")) {
         return Err(Failure::usage("the report goes to standard output, the file cannot", "give -o OUT"));
+    }
+    if let Some(path) = &args.output {
+        load::destinations(&[("-o".to_owned(), path)], &[&args.input], term)?;
     }
     let mut input = Input::open(&args.input, None)?;
     input.check_pattern(args.tensor.as_ref())?;

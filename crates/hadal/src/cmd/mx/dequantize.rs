@@ -59,7 +59,9 @@ struct Reading {
 
 /// Runs the command.
 pub(super) fn run(args: &DequantizeArgs, term: Term) -> Result<(), Failure> {
-    load::destinations(&[("-o".to_owned(), &args.output)], term)?;
+    let inputs: Vec<&Path> =
+        [Some(args.data.as_path()), args.scale.as_deref()].into_iter().flatten().collect();
+    load::destinations(&[("-o".to_owned(), &args.output)], &inputs, term)?;
     match &args.scale {
         Some(scale) => arrays(args, scale, term),
         None => checkpoint(args, term),
@@ -120,7 +122,7 @@ fn arrays(args: &DequantizeArgs, scale: &Path, term: Term) -> Result<(), Failure
         data = rest;
         Ok(())
     };
-    if args.output == Path::new("-") {
+    if files::is_stdout(&args.output) {
         term.out_bytes(&head)?;
         return values(reading, rows, columns, &scales, &mut next, &mut |bytes| term.out_bytes(bytes));
     }

@@ -14,6 +14,7 @@ use serde_json::{Map, Value, json};
 use super::input::{Bits, Input, Left, Picked, Rows};
 use super::progress::Progress;
 use super::{NOTE, format, pattern, rows_at_once, rule, scale_partition, short};
+use crate::cmd::load;
 use crate::failure::Failure;
 use crate::term::{Term, counted};
 
@@ -115,6 +116,9 @@ pub(super) fn run(args: &QuantizeArgs, term: Term) -> Result<(), Failure> {
         ));
     }
     let mut input = Input::open(&args.input, args.from)?;
+    let paths = if input.header.is_some() { vec![checkpoint_path(args)] } else { array_paths(args).to_vec() };
+    let outputs: Vec<_> = paths.iter().map(|p| ("-o".to_owned(), p.as_path())).collect();
+    load::destinations(&outputs, &[&args.input], term)?;
     let (picked, left) = input.pick(args.tensor.as_ref())?;
     for p in &picked {
         check_sbuf(&input, *p, args)?;
@@ -209,6 +213,20 @@ fn with_ending(prefix: &Path, ending: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
+/// Where an array's data and scales go.
+fn array_paths(args: &QuantizeArgs) -> [PathBuf; 2] {
+    [".data.npy", ".scale.npy"].map(|ending| with_ending(&args.output, ending))
+}
+
+/// Where a checkpoint goes.
+fn checkpoint_path(args: &QuantizeArgs) -> PathBuf {
+    if args.output.extension().is_some_and(|e| e == "safetensors") {
+        args.output.clone()
+    } else {
+        with_ending(&args.output, ".safetensors")
+    }
+}
+
 type Finished = (Vec<PathBuf>, Vec<Done>);
 
 fn arrays(
@@ -217,7 +235,7 @@ fn arrays(
     args: &QuantizeArgs,
     term: Term,
 ) -> Result<Finished, Failure> {
-    let paths = [with_ending(&args.output, ".data.npy"), with_ending(&args.output, ".scale.npy")];
+    let paths = array_paths(args);
     let [data_path, scale_path] = &paths;
     let mut done = Vec::new();
     for &p in picked {
@@ -251,11 +269,7 @@ fn checkpoint(
     args: &QuantizeArgs,
     term: Term,
 ) -> Result<Finished, Failure> {
-    let path = if args.output.extension().is_some_and(|e| e == "safetensors") {
-        args.output.clone()
-    } else {
-        with_ending(&args.output, ".safetensors")
-    };
+    let path = checkpoint_path(args);
     let container = if args.format.container_bytes() == 2 { "U16" } else { "U32" };
     let mut out = Header { entries: Vec::new(), metadata: header.metadata };
     out.metadata.retain(|(key, _)| key != NOTE);

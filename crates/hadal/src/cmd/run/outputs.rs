@@ -9,7 +9,7 @@ use hadal::npy;
 use hadal::num::Dtype;
 use hadal::sim::bind::{self, Array, BindError};
 
-use super::Done;
+use super::{Done, RunArgs, views};
 use crate::cmd::{arrays, load};
 use crate::failure::Failure;
 use crate::term::Term;
@@ -71,37 +71,47 @@ pub(super) fn collect(done: &Done<'_>) -> Result<Results, Failure> {
     Ok(Results { declared, outputs })
 }
 
-/// File names of results; a name that several cores use gets the core's number.
+/// File names of results, all different; a name that several cores use gets the core's number.
 fn file_names<'a>(places: impl Iterator<Item = (usize, &'a str)> + Clone) -> Vec<String> {
     let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
     places.clone().for_each(|(_, name)| *uses.entry(name).or_default() += 1);
+    let mut taken = BTreeSet::new();
     places
         .map(|(core, name)| {
             let several = uses.get(name).is_some_and(|n| *n > 1);
             let core = if several { format!(".core{core}") } else { String::new() };
-            format!("{}{core}.npy", file_name(name))
+            let stem = format!("{}{core}", file_name(name));
+            // No name contains a % that is not followed by two digits of its own.
+            let again = (2..).map(|n| format!("{stem}%{n}.npy"));
+            let mut names = std::iter::once(format!("{stem}.npy")).chain(again);
+            names.find(|name| taken.insert(name.clone())).unwrap_or(stem)
         })
         .collect()
 }
 
-/// Refuses, before the run, results whose names no file can have.
-pub(super) fn check_names(module: &Module, dir: &Path) -> Result<(), Failure> {
-    /// Bytes of a name that every common file system takes.
-    const LONGEST: usize = 255;
+/// Refuses, before the run, result files that could not be, or that another result or an input has.
+pub(super) fn check_names(module: &Module, args: &RunArgs, dir: &Path, term: Term) -> Result<(), Failure> {
     let mut places = declared(module);
     if places.is_empty() {
         places = written(module);
     }
     let names = file_names(places.iter().map(|(core, name)| (*core, name.as_str())));
-    match names.iter().find(|name| name.len() > LONGEST) {
-        None => Ok(()),
-        Some(name) => {
-            let shown: String = name.chars().take(40).collect();
-            let why = format!("a name of {} bytes, more than {LONGEST}; use --dump instead", name.len());
-            let error = std::io::Error::new(std::io::ErrorKind::InvalidFilename, why);
-            Err(FileError::Unwritable { name: dir.join(shown + "...").display().to_string(), error }.into())
+    let paths: Vec<PathBuf> = names.iter().map(|name| dir.join(name)).collect();
+    let mut all = views::named(args);
+    all.extend(
+        places.iter().zip(&paths).map(|((_, name), path)| (format!("--out-dir {name}"), path.as_path())),
+    );
+    load::distinct(&all, &views::read(args), term)?;
+    if dir.exists() {
+        if !dir.is_dir() {
+            let error = std::io::Error::new(std::io::ErrorKind::NotADirectory, "it is a file, not a folder");
+            return Err(FileError::Unwritable { name: dir.display().to_string(), error }.into());
         }
+        return paths.iter().try_for_each(|path| Ok(files::check_writable(path)?));
     }
+    // The folder is made after the run; whether a name is too long can be told elsewhere.
+    let anywhere = std::env::temp_dir();
+    names.iter().try_for_each(|name| Ok(files::check_writable(&anywhere.join(name))?))
 }
 
 fn declared(module: &Module) -> Vec<(usize, String)> {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use hadal::files;
 use hadal::ir::encode::Lowered;
 use hadal::sim::{Options, Stats};
 
@@ -12,12 +13,28 @@ use crate::cmd::load;
 use crate::failure::Failure;
 use crate::term::Term;
 
+/// Results named on the command line: the option of each, and where it goes.
+pub(super) fn named(args: &RunArgs) -> Vec<(String, &Path)> {
+    let named = [("--trace", &args.trace), ("--timeline", &args.timeline), ("--report", &args.report)];
+    let named = named.into_iter().filter_map(|(option, path)| Some((option.to_owned(), path.as_deref()?)));
+    named.chain(args.dump.iter().map(|(name, path)| (format!("--dump {name}"), path.as_path()))).collect()
+}
+
+/// Files that a run reads.
+pub(super) fn read(args: &RunArgs) -> Vec<&Path> {
+    let inputs = args.inputs.iter().map(|(_, path)| path.as_path());
+    std::iter::once(args.program.as_path()).chain(inputs).collect()
+}
+
 /// Refuses results that would run into one another.
 pub(super) fn check(args: &RunArgs, term: Term) -> Result<(), Failure> {
-    let named = [("--trace", &args.trace), ("--timeline", &args.timeline), ("--report", &args.report)];
-    let named = named.iter().filter_map(|(option, path)| Some(((*option).to_owned(), path.as_deref()?)));
-    let dumps = args.dump.iter().map(|(name, path)| (format!("--dump {name}"), path.as_path()));
-    load::destinations(&named.chain(dumps).collect::<Vec<_>>(), term)?;
+    load::distinct(&named(args), &read(args), term)?;
+    for (_, path) in named(args) {
+        // The folder of the outputs is made when there is something to put into it.
+        if !args.out_dir.as_ref().is_some_and(|dir| !dir.exists() && path.starts_with(dir)) {
+            files::check_writable(path)?;
+        }
+    }
     let printed = [("--map", args.map), ("--rules", args.rules)];
     match printed.iter().find(|(_, on)| *on) {
         Some((option, _)) if to_stdout(args) => Err(Failure::usage(
@@ -30,8 +47,7 @@ pub(super) fn check(args: &RunArgs, term: Term) -> Result<(), Failure> {
 
 /// Whether standard output holds a result asked for by name; the summary then is not printed.
 pub(super) fn to_stdout(args: &RunArgs) -> bool {
-    let views = [&args.timeline, &args.report].into_iter().flatten();
-    views.chain(args.dump.iter().map(|(_, path)| path)).any(|path| path == Path::new("-"))
+    named(args).iter().any(|(_, path)| files::is_stdout(path))
 }
 
 /// Writes the views of a program's run.
