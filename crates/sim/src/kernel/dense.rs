@@ -6,7 +6,7 @@ use hadal_isa::PerfMode;
 use hadal_num::matmul::{Codes, Operand, Prepared};
 use hadal_num::{Dtype, round_f32r};
 
-use super::{Core, widen};
+use super::Core;
 use crate::error::{Fault, OperandFault};
 use crate::memory::View;
 
@@ -33,9 +33,8 @@ impl Tile {
 
     /// Widens to float32, float32r rounded, and subtracts the zero point.
     pub(crate) fn values(&self, zero_point: u8) -> Result<Vec<f32>, OperandFault> {
-        let mut v = widen(self.dtype, &self.bytes)?;
-        adjust(self.dtype, zero_point, &mut v);
-        Ok(v)
+        let codes = Codes { zero_point, ..Codes::dense(self.dtype, &self.bytes, self.cols) };
+        Ok(Operand::Codes(codes).values(self.rows, self.cols)?)
     }
 }
 
@@ -257,17 +256,6 @@ impl Weights {
         // [K, 2, N] row-major is [2K, N] with the plane counting fastest, which is the order of D-18.
         packed.product(Operand::Codes(codes), n, out)?;
         Ok(())
-    }
-}
-
-/// Rounds float32r and subtracts the zero point.
-fn adjust(dtype: Dtype, zero_point: u8, values: &mut [f32]) {
-    if dtype == Dtype::Float32r {
-        values.iter_mut().for_each(|x| *x = round_f32r(*x));
-    }
-    if zero_point != 0 {
-        let zero = f32::from(zero_point);
-        values.iter_mut().for_each(|x| *x -= zero);
     }
 }
 
