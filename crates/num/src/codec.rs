@@ -5,7 +5,7 @@ use crate::lane::{
     self, Bfloat16, Float4E2m1fn, Float8E3m4, Float8E4m3, Float8E4m3fn, Float8E5m2, Float16, Narrow,
 };
 use crate::lane16;
-use crate::simd::{Halves, Kernel, RUN, Simd, finish_stream, prefetch};
+use crate::simd::{Halves, InOrder, Kernel, Order, RUN, Simd, finish_stream, prefetch};
 
 /// A storage form of floating-point elements.
 pub(crate) trait Codec: Copy + Send + Sync + 'static {
@@ -188,7 +188,12 @@ pub(crate) trait Packed: Codec<Unit = u8> + Narrow {
     /// Of scale codes from 20 to 200.
     fn scale_halves<H: Halves>(h: H, scale: H::H) -> Self::Scale<H>;
     /// Writes a run of bfloat16 registers, without NaNs, times 2^(127 - scale); saturates.
-    fn store_scaled<H: Halves>(h: H, run: &mut Self::Run, halves: [H::H; 2], scale: [Self::Scale<H>; 2]);
+    fn store_scaled<H: Halves, O: Order>(
+        h: H,
+        run: &mut Self::Run,
+        halves: [H::H; 2],
+        scale: [Self::Scale<H>; 2],
+    );
 }
 
 macro_rules! packed_store {
@@ -230,7 +235,7 @@ macro_rules! byte_codecs {
                     lane16::encode::<H, Self>(h, a, how.overflow),
                     lane16::encode::<H, Self>(h, b, how.overflow),
                 ];
-                h.store_u8(run, how.stream, codes, u8::MAX, halves);
+                h.store_u8::<InOrder>(run, how.stream, codes, u8::MAX, halves);
             }
             packed_store!();
         }
@@ -251,12 +256,17 @@ macro_rules! byte_codecs {
                 lane16::factor::<H, Self>(h, scale)
             }
             #[inline(always)]
-            fn store_scaled<H: Halves>(h: H, run: &mut [u8; RUN], halves: [H::H; 2], scale: [[H::V; 2]; 2]) {
+            fn store_scaled<H: Halves, O: Order>(
+                h: H,
+                run: &mut [u8; RUN],
+                halves: [H::H; 2],
+                scale: [[H::V; 2]; 2],
+            ) {
                 let codes = [
                     lane16::scaled::<H, Self>(h, halves[0], scale[0]),
                     lane16::scaled::<H, Self>(h, halves[1], scale[1]),
                 ];
-                h.store_u8(run, false, codes, const { Self::ROW.max_finite() as u8 }, halves);
+                h.store_u8::<O>(run, false, codes, const { Self::ROW.max_finite() as u8 }, halves);
             }
         }
     )*};
@@ -285,7 +295,7 @@ impl Codec for Float4E2m1fn {
     #[inline(always)]
     fn store_halves<H: Halves>(h: H, run: &mut [u8; RUN / 2], _how: Store, halves: [H::H; 2]) {
         let steps = [lane16::encode_e2m1(h, halves[0]), lane16::encode_e2m1(h, halves[1])];
-        h.store_u4(run, steps, &lane16::E2M1_STEPS, halves);
+        h.store_u4::<InOrder>(run, steps, &lane16::E2M1_STEPS, halves);
     }
     packed_store!();
 }
@@ -309,9 +319,14 @@ impl Packed for Float4E2m1fn {
         lane16::e2m1_base(h, scale)
     }
     #[inline(always)]
-    fn store_scaled<H: Halves>(h: H, run: &mut [u8; RUN / 2], halves: [H::H; 2], scale: [H::H; 2]) {
+    fn store_scaled<H: Halves, O: Order>(
+        h: H,
+        run: &mut [u8; RUN / 2],
+        halves: [H::H; 2],
+        scale: [H::H; 2],
+    ) {
         let steps = [lane16::e2m1_steps(h, halves[0], scale[0]), lane16::e2m1_steps(h, halves[1], scale[1])];
-        h.store_u4(run, steps, &lane16::E2M1_STEPS, halves);
+        h.store_u4::<O>(run, steps, &lane16::E2M1_STEPS, halves);
     }
 }
 

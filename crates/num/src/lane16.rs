@@ -16,7 +16,7 @@ pub(crate) const MAG: u16 = 0x7FFF;
 /// Mantissa bits of bfloat16.
 pub(crate) const BF16_MAN_BITS: i32 = 7;
 
-/// Whether [`round_dealt`] rounds to the format.
+/// Whether [`rounded`] rounds to the format.
 pub(crate) const fn fits<T: Narrow>() -> bool {
     T::ROW.man_bits <= Float8E4m3::ROW.man_bits
 }
@@ -26,11 +26,11 @@ pub(crate) const fn move_field<T: Narrow>() -> i32 {
     F32_BIAS + T::ROW.bias - round::FLOAT16.bias
 }
 
-/// Dealt codes of bfloat16 lanes times `factor`, as [`factor`] makes it; no NaN. What lies past the format's largest
+/// Codes of bfloat16 lanes times `factor`, as [`factor`] makes it; no NaN. Those of the even lanes come first. What lies past the format's largest
 /// finite value comes out larger than its code.
 #[inline(always)]
 pub(crate) fn scaled<H: Halves, T: Narrow>(h: H, x: H::H, factor: [H::V; 2]) -> H::H {
-    round_dealt::<H, T>(h, moved(h, x, factor))
+    rounded::<H, T>(h, moved(h, x, factor))
 }
 
 /// The factor 2^(127 - scale) of scale lanes of at most 200, and the move to float16's exponents.
@@ -41,12 +41,12 @@ pub(crate) fn factor<H: Halves, T: Narrow>(h: H, scale: H::H) -> [H::V; 2] {
     h.widen(h.shl::<BF16_MAN_BITS>(h.sub(field, scale)))
 }
 
-/// Dealt magnitude codes of bfloat16 lanes.
+/// Magnitude codes of bfloat16 lanes, those of the even lanes first.
 #[inline(always)]
 pub(crate) fn encode<H: Halves, T: Narrow>(h: H, x: H::H, overflow: Overflow) -> H::H {
     let moved = moved(h, x, factor::<H, T>(h, h.splat(127)));
     // What overflow gives is the largest finite code or, in each of these formats, the one after it.
-    let code = h.min(round_dealt::<H, T>(h, moved), h.splat(T::ROW.overflow(overflow) as u16));
+    let code = h.min(rounded::<H, T>(h, moved), h.splat(T::ROW.overflow(overflow) as u16));
     h.select(h.gt(moved, h.splat(0x7C00)), h.splat(T::ROW.nan as u16), code)
 }
 
@@ -58,7 +58,7 @@ fn moved<H: Halves>(h: H, x: H::H, [fa, fb]: [H::V; 2]) -> H::H {
 
 /// Codes of float16 lanes that hold moved magnitudes.
 #[inline(always)]
-fn round_dealt<H: Halves, T: Narrow>(h: H, moved: H::H) -> H::H {
+fn rounded<H: Halves, T: Narrow>(h: H, moved: H::H) -> H::H {
     let drop = const { round::FLOAT16.man_bits - T::ROW.man_bits };
     // Half a step is added, less one unit if the code is even.
     let even = h.eq(h.and(moved, h.splat(1 << drop)), h.splat(0));

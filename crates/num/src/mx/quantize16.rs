@@ -10,7 +10,7 @@ use super::{BLOCK_COLS, BLOCK_ROWS};
 use crate::codec::{Codec, Native, Packed, copy_prefix};
 use crate::lane::{Bfloat16, Float16};
 use crate::lane16::{self, BF16_MAN_BITS, MAG};
-use crate::simd::{Halves, Kernel, RUN, Simd, prefetch};
+use crate::simd::{Dealt, Halves, InOrder, Kernel, Order, RUN, Simd, prefetch};
 
 /// The largest scale taken: its factor is an ordinary float32 wherever a format's values are moved to. Infinities
 /// and NaNs have larger ones under every rule.
@@ -23,12 +23,15 @@ const MIN_SCALE: u16 = 20;
 pub(super) trait OddHalf: Codec {
     /// Whether they can.
     const FITS: bool;
+    /// How [`OddHalf::odd_half`] gives them.
+    type Order: Order;
     /// Half `i` of the run.
     fn odd_half<H: Halves>(h: H, run: &Self::Run, i: usize) -> H::H;
 }
 
 impl OddHalf for Native {
     const FITS: bool = true;
+    type Order = Dealt;
     #[inline(always)]
     fn odd_half<H: Halves>(h: H, run: &[f32; RUN], i: usize) -> H::H {
         h.load_odd(run, i)
@@ -37,6 +40,7 @@ impl OddHalf for Native {
 
 impl OddHalf for Bfloat16 {
     const FITS: bool = true;
+    type Order = InOrder;
     #[inline(always)]
     fn odd_half<H: Halves>(h: H, run: &[[u8; 2]; RUN], i: usize) -> H::H {
         h.load(run, i)
@@ -45,6 +49,7 @@ impl OddHalf for Bfloat16 {
 
 impl OddHalf for Float16 {
     const FITS: bool = false;
+    type Order = InOrder;
     #[inline(always)]
     fn odd_half<H: Halves>(h: H, _run: &[[u8; 2]; RUN], _i: usize) -> H::H {
         h.splat(0)
@@ -83,34 +88,38 @@ impl<A: OddHalf, T: Packed> Kernel for Group16<'_, A, T> {
         let mut largest = h.splat(0);
         for (c, to) in scale_runs.iter_mut().enumerate().take(runs) {
             let mut halves = [[h.splat(0); 2]; BLOCK_ROWS];
+            let mut tops = [h.splat(0); 2];
             for (row, (runs, _)) in halves.iter_mut().zip(&ins) {
                 let Some(run) = runs.get(c) else { return false };
                 prefetch::<_, 512>(run);
                 *row = [A::odd_half(h, run, 0), A::odd_half(h, run, 1)];
+                tops = raised(h, tops, *row);
             }
-            let shared = Shared::<H<S>, T>::of(h, &halves, job, &mut largest);
+            let shared = Shared::<H<S>, A::Order, T>::of(h, tops, job, &mut largest);
             shared.store_scales(h, to);
             for (row, (out, _)) in halves.iter().zip(&mut outs) {
                 let Some(run) = out.get_mut(c) else { return false };
                 prefetch::<_, 256>(run);
-                T::store_scaled(h, run, *row, shared.narrow);
+                T::store_scaled::<_, A::Order>(h, run, *row, shared.narrow);
             }
         }
         if !last_scales.is_empty() {
             // The last columns, with zeros behind them.
             let mut halves = [[h.splat(0); 2]; BLOCK_ROWS];
+            let mut tops = [h.splat(0); 2];
             for (row, (_, tail)) in halves.iter_mut().zip(&mut ins) {
                 let mut run = A::Run::default();
                 copy_prefix(run.as_mut(), tail);
                 *row = [A::odd_half(h, &run, 0), A::odd_half(h, &run, 1)];
+                tops = raised(h, tops, *row);
             }
-            let shared = Shared::<H<S>, T>::of(h, &halves, job, &mut largest);
+            let shared = Shared::<H<S>, A::Order, T>::of(h, tops, job, &mut largest);
             let mut to = [0; RUN_BLOCKS];
             shared.store_scales(h, &mut to);
             copy_prefix(last_scales, &to);
             for (row, (_, tail)) in halves.iter().zip(&mut outs) {
                 let mut run = T::Run::default();
-                T::store_scaled(h, &mut run, *row, shared.narrow);
+                T::store_scaled::<_, A::Order>(h, &mut run, *row, shared.narrow);
                 copy_prefix(tail, run.as_ref());
             }
         }
@@ -118,32 +127,35 @@ impl<A: OddHalf, T: Packed> Kernel for Group16<'_, A, T> {
     }
 }
 
+/// The largest magnitudes so far and of one more row. The exponent is the upper part of the magnitude: the largest
+/// magnitude has the largest.
+#[inline(always)]
+fn raised<H: Halves>(h: H, [a, b]: [H::H; 2], row: [H::H; 2]) -> [H::H; 2] {
+    let mask = h.splat(MAG);
+    [h.max(a, h.and(row[0], mask)), h.max(b, h.and(row[1], mask))]
+}
+
 type H<S> = <S as Simd>::Halves;
 
 /// What a run's blocks share, each value in the four lanes of its block.
-struct Shared<H: Halves, T: Packed> {
+struct Shared<H: Halves, O, T: Packed> {
     /// Scale codes.
     scale: [H::H; 2],
     /// What narrows elements under them.
     narrow: [T::Scale<H>; 2],
+    order: PhantomData<O>,
 }
 
-impl<H: Halves, T: Packed> Shared<H, T> {
-    /// Of the blocks of eight rows; `largest` rises to their largest scale, or past any for blocks not taken.
+impl<H: Halves, O: Order, T: Packed> Shared<H, O, T> {
+    /// Of blocks whose columns have the largest magnitudes `tops`; `largest` rises to their largest scale, or past any for blocks not taken.
     #[inline(always)]
-    fn of(h: H, rows: &[[H::H; 2]; BLOCK_ROWS], job: Job, largest: &mut H::H) -> Self {
-        let mask = h.splat(MAG);
-        let mut tops = [h.splat(0); 2];
-        for [a, b] in rows {
-            // The exponent is the upper part of the magnitude: the largest magnitude has the largest.
-            tops = [h.max(tops[0], h.and(*a, mask)), h.max(tops[1], h.and(*b, mask))];
-        }
+    fn of(h: H, tops: [H::H; 2], job: Job, largest: &mut H::H) -> Self {
         let scale = [Self::scale_of(h, tops[0], job), Self::scale_of(h, tops[1], job)];
         let taken = [Self::taken(h, tops[0], scale[0]), Self::taken(h, tops[1], scale[1])];
         *largest = h.max(*largest, h.max(taken[0], taken[1]));
         let least = h.splat(MIN_SCALE);
         let narrow = [T::scale_halves(h, h.max(scale[0], least)), T::scale_halves(h, h.max(scale[1], least))];
-        Self { scale, narrow }
+        Self { scale, narrow, order: PhantomData }
     }
 
     /// The scale, or more than any for blocks with too small a scale that are not all zeros.
@@ -156,7 +168,7 @@ impl<H: Halves, T: Packed> Shared<H, T> {
     /// Scales of blocks whose columns have these largest magnitudes.
     #[inline(always)]
     fn scale_of(h: H, tops: H::H, job: Job) -> H::H {
-        let exponent = h.shr::<BF16_MAN_BITS>(h.max_of_four(tops));
+        let exponent = h.shr::<BF16_MAN_BITS>(h.max_of_four::<O>(tops));
         let scale = h.sub(exponent, h.splat(job.rule.shift(job.format) as u16));
         h.max(scale, h.splat(job.rule.floor() as u16))
     }
@@ -166,8 +178,9 @@ impl<H: Halves, T: Packed> Shared<H, T> {
     fn store_scales(&self, h: H, to: &mut [u8; RUN_BLOCKS]) {
         let mut lanes = [[0; 2]; RUN];
         h.store(&mut lanes, false, self.scale);
-        for (to, four) in to.iter_mut().zip(lanes.as_chunks::<BLOCK_COLS>().0) {
-            *to = four[0][0];
+        let (halves, _) = lanes.as_chunks::<{ RUN / 2 }>();
+        for (to, half) in to.as_chunks_mut::<BLOCK_COLS>().0.iter_mut().zip(halves) {
+            *to = if O::DEALT { [0, 8, 1, 9] } else { [0, 4, 8, 12] }.map(|lane: usize| half[lane][0]);
         }
     }
 }

@@ -240,7 +240,7 @@ impl Avx2 {
 /// Undoes the order two packs leave: each works within 128-bit halves, which mixes groups of four bytes.
 #[inline]
 #[target_feature(enable = "avx2")]
-pub(super) fn in_order(packed: __m256i) -> __m256i {
+fn in_order(packed: __m256i) -> __m256i {
     _mm256_permutevar8x32_epi32(packed, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7))
 }
 

@@ -4,8 +4,8 @@
 
 use std::arch::x86_64::*;
 
-use super::avx2::{Avx2, in_order};
-use super::halves::Halves;
+use super::avx2::Avx2;
+use super::halves::{Halves, Order};
 use super::vector::RUN;
 
 const LANES: usize = 16;
@@ -98,13 +98,17 @@ impl Halves for Avx2 {
         })
     }
     #[inline(always)]
-    fn max_of_four(self, v: __m256i) -> __m256i {
+    fn max_of_four<O: Order>(self, v: __m256i) -> __m256i {
         by_proof!({
-            let swapped = _mm256_setr_epi8(
-                2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9,
-                14, 15, 12, 13,
-            );
-            let pairs = _mm256_max_epi16(v, _mm256_shuffle_epi8(v, swapped));
+            let pairs = if O::DEALT {
+                _mm256_max_epi16(v, _mm256_shuffle_epi32::<0b01_00_11_10>(v))
+            } else {
+                let swapped = _mm256_setr_epi8(
+                    2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13, 2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8,
+                    9, 14, 15, 12, 13,
+                );
+                _mm256_max_epi16(v, _mm256_shuffle_epi8(v, swapped))
+            };
             _mm256_max_epi16(pairs, _mm256_shuffle_epi32::<0b10_11_00_01>(pairs))
         })
     }
@@ -118,11 +122,8 @@ impl Halves for Avx2 {
     #[inline(always)]
     fn widen(self, v: __m256i) -> [__m256; 2] {
         by_proof!({
-            let zero = _mm256_setzero_si256();
-            [
-                _mm256_castsi256_ps(_mm256_unpacklo_epi16(zero, v)),
-                _mm256_castsi256_ps(_mm256_unpackhi_epi16(zero, v)),
-            ]
+            let odd = _mm256_and_si256(v, _mm256_set1_epi32(-1 << 16));
+            [_mm256_castsi256_ps(_mm256_slli_epi32::<16>(v)), _mm256_castsi256_ps(odd)]
         })
     }
     #[inline(always)]
@@ -159,17 +160,10 @@ impl Halves for Avx2 {
                 let from: *const __m256i = part.as_ptr().cast();
                 (_mm256_loadu_si256(from), _mm256_loadu_si256(from.add(1)))
             };
-            // Within each 128 bits, the four lower halves and then the four upper ones.
-            let apart = _mm256_setr_epi8(
-                0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7, 10, 11, 14, 15, 0, 1, 4, 5, 8, 9, 12, 13, 2, 3, 6, 7,
-                10, 11, 14, 15,
-            );
-            let (a, b) = (_mm256_shuffle_epi8(a, apart), _mm256_shuffle_epi8(b, apart));
-            let low = _mm256_unpacklo_epi64(a, b);
-            let high = _mm256_unpackhi_epi64(a, b);
-            let exact = _mm256_cmpeq_epi16(low, _mm256_setzero_si256());
-            let odd = _mm256_or_si256(high, _mm256_add_epi16(exact, _mm256_set1_epi16(1)));
-            _mm256_permute4x64_epi64::<0b11_01_10_00>(odd)
+            // The lower halves of both, and the upper ones.
+            let low = _mm256_blend_epi16::<0b1010_1010>(a, _mm256_slli_epi32::<16>(b));
+            let high = _mm256_blend_epi16::<0b1010_1010>(_mm256_srli_epi32::<16>(a), b);
+            _mm256_or_si256(high, _mm256_min_epu16(low, _mm256_set1_epi16(1)))
         })
     }
     #[inline(always)]
@@ -179,7 +173,7 @@ impl Halves for Avx2 {
         }
     }
     #[inline(always)]
-    fn store_u8(
+    fn store_u8<O: Order>(
         self,
         run: &mut [u8; RUN],
         stream: bool,
@@ -190,14 +184,34 @@ impl Halves for Avx2 {
         let [a, b] = codes;
         let bytes = by_proof!({
             let codes = _mm256_min_epu8(_mm256_packus_epi16(a, b), _mm256_set1_epi8(limit as i8));
-            // Dealt codes are out of order by groups of four, packed signs by groups of eight.
+            // A pack interleaves 64-bit quarters of its operands. Then codes of dealt lanes are in order, and so are
+            // the signs of lanes in order; the other one is not.
+            let codes = _mm256_permute4x64_epi64::<0b11_01_10_00>(codes);
             let signs = _mm256_permute4x64_epi64::<0b11_01_10_00>(self.packed_signs(signed));
-            _mm256_or_si256(in_order(codes), signs)
+            if O::DEALT {
+                let even_first = _mm256_setr_epi8(
+                    0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15, 0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5,
+                    7, 9, 11, 13, 15,
+                );
+                _mm256_or_si256(codes, _mm256_shuffle_epi8(signs, even_first))
+            } else {
+                let in_turn = _mm256_setr_epi8(
+                    0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5, 13, 6, 14, 7, 15, 0, 8, 1, 9, 2, 10, 3, 11, 4, 12, 5,
+                    13, 6, 14, 7, 15,
+                );
+                _mm256_or_si256(_mm256_shuffle_epi8(codes, in_turn), signs)
+            }
         });
         self.store_reg(run, stream, bytes);
     }
     #[inline(always)]
-    fn store_u4(self, run: &mut [u8; RUN / 2], [a, b]: [__m256i; 2], table: &[u8; 16], signed: [__m256i; 2]) {
+    fn store_u4<O: Order>(
+        self,
+        run: &mut [u8; RUN / 2],
+        [a, b]: [__m256i; 2],
+        table: &[u8; 16],
+        signed: [__m256i; 2],
+    ) {
         by_proof!({
             let steps = _mm256_packus_epi16(a, b);
             // SAFETY: the pointer is valid for the 16 bytes of `table`, at any alignment.
@@ -206,12 +220,25 @@ impl Halves for Avx2 {
             let one = _mm256_min_epu8(steps, _mm256_set1_epi8(1));
             let codes = _mm256_add_epi8(_mm256_shuffle_epi8(table, entry), one);
             let signs = _mm256_srli_epi16::<4>(self.packed_signs(signed));
-            let pairs = _mm256_maddubs_epi16(_mm256_or_si256(codes, signs), _mm256_set1_epi16(0x1001));
-            // 32-bit groups: the lower and upper half of `a` and `b`, which the packs interleave.
-            let bytes = _mm256_packus_epi16(pairs, pairs);
-            let bytes = _mm256_permutevar8x32_epi32(bytes, _mm256_setr_epi32(0, 4, 1, 5, 0, 4, 1, 5));
+            let mut codes = _mm256_or_si256(codes, signs);
+            if O::DEALT {
+                let even_first = _mm256_setr_epi8(
+                    0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12, 14, 9, 11, 13, 15, 0, 2, 4, 6, 1, 3, 5, 7, 8, 10, 12,
+                    14, 9, 11, 13, 15,
+                );
+                codes = _mm256_shuffle_epi8(codes, even_first);
+            }
+            let pairs = _mm256_maddubs_epi16(codes, _mm256_set1_epi16(0x1001));
+            let bytes = _mm_packus_epi16(_mm256_castsi256_si128(pairs), _mm256_extracti128_si256::<1>(pairs));
+            // What the pack of `a` and `b` left: four bytes of `a`, four of `b`, and again. Of dealt lanes, the first
+            // two of four belong before the first two of the second four of `a`, and the others after.
+            let order = if O::DEALT {
+                _mm_setr_epi8(0, 1, 8, 9, 2, 3, 10, 11, 4, 5, 12, 13, 6, 7, 14, 15)
+            } else {
+                _mm_setr_epi8(0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15)
+            };
             // SAFETY: the pointer is valid for the 16 bytes of `run`, at any alignment.
-            _mm_storeu_si128(run.as_mut_ptr().cast(), _mm256_castsi256_si128(bytes));
+            _mm_storeu_si128(run.as_mut_ptr().cast(), _mm_shuffle_epi8(bytes, order));
         });
     }
 }

@@ -2,6 +2,26 @@
 
 use super::vector::RUN;
 
+/// How a register holds its sixteen elements.
+pub(crate) trait Order {
+    /// Whether element `i` of the first eight is in lane `2 i` and of the others in lane `2 i + 1`.
+    const DEALT: bool;
+}
+
+/// Each in the lane of its number.
+pub(crate) enum InOrder {}
+
+impl Order for InOrder {
+    const DEALT: bool = false;
+}
+
+/// The first eight in the even lanes, the others in the odd ones.
+pub(crate) enum Dealt {}
+
+impl Order for Dealt {
+    const DEALT: bool = true;
+}
+
 /// Registers of 16-bit lanes, for machines where they pay; elsewhere the same results come from 32-bit lanes.
 ///
 /// Lanes are bfloat16 or float16 bits, or codes. Comparisons and extremes read them as signed.
@@ -42,30 +62,30 @@ pub(crate) trait Halves: Copy + Send + Sync + 'static {
     fn round_shr(self, v: Self::H, power: Self::H) -> Self::H;
     /// The entry of lanes below 16, given as all low bytes and all high bytes; entry 0 must be 0. Lanes from 16 to 127 give some entry.
     fn lookup(self, table: &[[u8; 16]; 2], v: Self::H) -> Self::H;
-    /// In each group of four lanes, four times the largest.
-    fn max_of_four(self, v: Self::H) -> Self::H;
+    /// In the lanes of each four consecutive elements, the largest of them.
+    fn max_of_four<O: Order>(self, v: Self::H) -> Self::H;
     /// The largest lane.
     fn largest(self, v: Self::H) -> i16;
 
-    /// The float32 of bfloat16 lanes, in an order that [`Halves::float16_up`] expects.
+    /// The float32 of the even bfloat16 lanes and of the odd ones.
     fn widen(self, v: Self::H) -> [Self::V; 2];
     /// float32 product.
     fn mulf(self, a: Self::V, b: Self::V) -> Self::V;
-    /// float16 bits of non-negative float32, rounded up where they are not exact; in the order of dealt lanes, that
-    /// [`Halves::store_u8`] expects.
+    /// float16 bits of non-negative float32, rounded up where they are not exact: first those of one register, then
+    /// those of the other.
     fn float16_up(self, v: [Self::V; 2]) -> Self::H;
 
     /// Half `i` of a run of 16-bit codes.
     fn load(self, run: &[[u8; 2]; RUN], i: usize) -> Self::H;
     /// Half `i` of a run of bytes, zero-extended.
     fn load_u8(self, run: &[u8; RUN], i: usize) -> Self::H;
-    /// Half `i` of a run of float32 as bfloat16 rounded to odd: cut off, the last bit set if anything was lost.
+    /// Half `i` of a run of float32, [`Dealt`], as bfloat16 rounded to odd: cut off, the last bit set if anything was lost.
     fn load_odd(self, run: &[f32; RUN], i: usize) -> Self::H;
     /// Writes a run of 16-bit codes, past the caches if `stream` and the address allow.
     fn store(self, run: &mut [[u8; 2]; RUN], stream: bool, codes: [Self::H; 2]);
-    /// Writes a run of bytes: the smaller of dealt code and `limit`, and the sign bit of the lanes of `signed`, which
-    /// are in order.
-    fn store_u8(
+    /// Writes a run of bytes: the smaller of code and `limit`, and the sign bit of the lanes of `signed`. The codes
+    /// are those of its even lanes, and then those of its odd lanes.
+    fn store_u8<O: Order>(
         self,
         run: &mut [u8; RUN],
         stream: bool,
@@ -73,10 +93,16 @@ pub(crate) trait Halves: Copy + Send + Sync + 'static {
         limit: u8,
         signed: [Self::H; 2],
     );
-    /// Writes a run of nibbles, the first in the low one of its byte: the entry that a lane in order selects in
-    /// `table`, one more unless the lane is 0, and the sign of the lanes of `signed` in bit 3. Lanes up to 3 select
+    /// Writes a run of nibbles, the first in the low one of its byte: the entry that a lane of `steps` selects in
+    /// `table`, one more unless the lane is 0, and the sign of that lane of `signed` in bit 3. Lanes up to 3 select
     /// entry 0, then each the next one, and from 18 on the last.
-    fn store_u4(self, run: &mut [u8; RUN / 2], steps: [Self::H; 2], table: &[u8; 16], signed: [Self::H; 2]);
+    fn store_u4<O: Order>(
+        self,
+        run: &mut [u8; RUN / 2],
+        steps: [Self::H; 2],
+        table: &[u8; 16],
+        signed: [Self::H; 2],
+    );
 }
 
 /// The halves of levels that have none: there is no value of it.
@@ -84,12 +110,12 @@ pub(crate) trait Halves: Copy + Send + Sync + 'static {
 pub(crate) enum Never {}
 
 macro_rules! never {
-    ($(fn $name:ident $(<const $n:ident: i32>)? ($($arg:ident: $ty:ty),*) $(-> $out:ty)?;)*) => {
+    ($(fn $name:ident $(<{$($generic:tt)*}>)? ($($arg:ident: $ty:ty),*) $(-> $out:ty)?;)*) => {
         impl Halves for Never {
             type H = Never;
             type V = Never;
             $(#[inline(always)]
-            fn $name $(<const $n: i32>)? (self, $($arg: $ty),*) $(-> $out)? {
+            fn $name $(<$($generic)*>)? (self, $($arg: $ty),*) $(-> $out)? {
                 let _ = ($($arg,)*);
                 match self {}
             })*
@@ -110,11 +136,11 @@ never! {
     fn gt(a: Never, b: Never) -> Never;
     fn eq(a: Never, b: Never) -> Never;
     fn select(mask: Never, a: Never, b: Never) -> Never;
-    fn shl<const N: i32>(v: Never) -> Never;
-    fn shr<const N: i32>(v: Never) -> Never;
+    fn shl<{const N: i32}>(v: Never) -> Never;
+    fn shr<{const N: i32}>(v: Never) -> Never;
     fn round_shr(v: Never, power: Never) -> Never;
     fn lookup(table: &[[u8; 16]; 2], v: Never) -> Never;
-    fn max_of_four(v: Never) -> Never;
+    fn max_of_four<{O: Order}>(v: Never) -> Never;
     fn largest(v: Never) -> i16;
     fn widen(v: Never) -> [Never; 2];
     fn mulf(a: Never, b: Never) -> Never;
@@ -123,6 +149,6 @@ never! {
     fn load_u8(run: &[u8; RUN], i: usize) -> Never;
     fn load_odd(run: &[f32; RUN], i: usize) -> Never;
     fn store(run: &mut [[u8; 2]; RUN], stream: bool, codes: [Never; 2]);
-    fn store_u8(run: &mut [u8; RUN], stream: bool, codes: [Never; 2], limit: u8, signed: [Never; 2]);
-    fn store_u4(run: &mut [u8; RUN / 2], steps: [Never; 2], table: &[u8; 16], signed: [Never; 2]);
+    fn store_u8<{O: Order}>(run: &mut [u8; RUN], stream: bool, codes: [Never; 2], limit: u8, signed: [Never; 2]);
+    fn store_u4<{O: Order}>(run: &mut [u8; RUN / 2], steps: [Never; 2], table: &[u8; 16], signed: [Never; 2]);
 }

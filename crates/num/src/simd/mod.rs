@@ -30,7 +30,7 @@ mod vector;
 mod x86_floats;
 
 pub(crate) use floats::{FloatKernel, Floats, tile};
-pub(crate) use halves::Halves;
+pub(crate) use halves::{Dealt, Halves, InOrder, Order};
 pub(crate) use launch::{Kernel, launch, launch_floats};
 pub(crate) use prefetch::{finish_stream, prefetch};
 pub(crate) use vector::{RUN, Simd};
