@@ -319,12 +319,7 @@ impl Packed for Float4E2m1fn {
         lane16::e2m1_base(h, scale)
     }
     #[inline(always)]
-    fn store_scaled<H: Halves, O: Order>(
-        h: H,
-        run: &mut [u8; RUN / 2],
-        halves: [H::H; 2],
-        scale: [H::H; 2],
-    ) {
+    fn store_scaled<H: Halves, O: Order>(h: H, run: &mut [u8; RUN / 2], halves: [H::H; 2], scale: [H::H; 2]) {
         let steps = [lane16::e2m1_steps(h, halves[0], scale[0]), lane16::e2m1_steps(h, halves[1], scale[1])];
         h.store_u4::<O>(run, steps, &lane16::E2M1_STEPS, halves);
     }

@@ -81,24 +81,28 @@ impl<A: OddHalf, T: Packed> Kernel for Group16<'_, A, T> {
             return false;
         }
         let Self { job, src, data, scales, .. } = self;
-        let mut ins = split(src, job.cols).map(A::runs);
+        let ins = split(src, job.cols).map(A::runs);
         let mut outs = split_mut(data, job.cols / (RUN / T::UNITS)).map(T::runs_mut);
-        let runs = job.cols / RUN;
         let (scale_runs, last_scales) = scales.as_chunks_mut::<RUN_BLOCKS>();
+        // Rows that are seen to be as long as the scales need no check at every run.
+        let mut from: [&[A::Run]; BLOCK_ROWS] = [&[]; BLOCK_ROWS];
+        for (from, (runs, _)) in from.iter_mut().zip(&ins) {
+            *from = &runs[..scale_runs.len()];
+        }
         let mut largest = h.splat(0);
-        for (c, to) in scale_runs.iter_mut().enumerate().take(runs) {
+        for (c, to) in scale_runs.iter_mut().enumerate() {
             let mut halves = [[h.splat(0); 2]; BLOCK_ROWS];
             let mut tops = [h.splat(0); 2];
-            for (row, (runs, _)) in halves.iter_mut().zip(&ins) {
-                let Some(run) = runs.get(c) else { return false };
-                prefetch::<_, 512>(run);
+            for (row, runs) in halves.iter_mut().zip(&from) {
+                let run = &runs[c];
+                prefetch::<_, 256>(run);
                 *row = [A::odd_half(h, run, 0), A::odd_half(h, run, 1)];
                 tops = raised(h, tops, *row);
             }
             let shared = Shared::<H<S>, A::Order, T>::of(h, tops, job, &mut largest);
             shared.store_scales(h, to);
             for (row, (out, _)) in halves.iter().zip(&mut outs) {
-                let Some(run) = out.get_mut(c) else { return false };
+                let run = &mut out[c];
                 prefetch::<_, 256>(run);
                 T::store_scaled::<_, A::Order>(h, run, *row, shared.narrow);
             }
@@ -107,7 +111,7 @@ impl<A: OddHalf, T: Packed> Kernel for Group16<'_, A, T> {
             // The last columns, with zeros behind them.
             let mut halves = [[h.splat(0); 2]; BLOCK_ROWS];
             let mut tops = [h.splat(0); 2];
-            for (row, (_, tail)) in halves.iter_mut().zip(&mut ins) {
+            for (row, (_, tail)) in halves.iter_mut().zip(&ins) {
                 let mut run = A::Run::default();
                 copy_prefix(run.as_mut(), tail);
                 *row = [A::odd_half(h, &run, 0), A::odd_half(h, &run, 1)];
