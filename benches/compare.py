@@ -3,36 +3,34 @@
 
     python3 -m venv /tmp/compare && /tmp/compare/bin/pip install numpy ml-dtypes torch torchao
     cargo build --release -p hadal-num --example rates
-    /tmp/compare/bin/python benches/compare.py [--threads 1] [--passes 5] [--rates PATH]
+    /tmp/compare/bin/python benches/compare.py [--threads 1] [--passes 5] [--rows 4096 --cols 4096] [--rates PATH]
 
 What is compared is run in turn, pass after pass, and a ratio is the median of the ratios within a pass: whole passes
 differ by a factor of two on a shared machine. The last column is the ratio that a plain copy of the same bytes
-reaches, which on a fast kernel is what memory allows. Times are processor time with one thread, the clock's with more.
-Libraries that are not installed are left out. torchao quantizes blocks of 32 in a row, hadal blocks of 8 x 4.
+reaches, which on a tensor larger than the caches is what memory allows. Times are processor time with one thread, the
+clock's with more, the median of a few runs. Libraries that are not installed are left out.
+
+Quantizing in numpy is timed twice: to the same containers and scales as hadal's, from blocks of 8 x 4, and in blocks of
+32 in a row without packing, which is less work. torchao quantizes blocks of 32 in a row.
 """
 
 import argparse
 import json
-import os
 import pathlib
 import statistics
-import subprocess
 import sys
-import time
+
+import beside
 
 parser = argparse.ArgumentParser(description="Compare hadal's casts and MX quantizer with other libraries.")
-parser.add_argument("--threads", type=int, default=1)
-parser.add_argument("--passes", type=int, default=5)
 parser.add_argument("--rows", type=int, default=4096)
 parser.add_argument("--cols", type=int, default=4096)
 parser.add_argument("--rates", type=pathlib.Path, help="the built example `rates`")
 parser.add_argument("--skip", action="append", default=[], choices=["torch", "torchao"], help="a library to leave out")
-parser.add_argument("--json", type=pathlib.Path, help="also write the measurements here")
-args = parser.parse_args()
-for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = str(args.threads)
+args = beside.parse(parser, passes=5)
+binary = beside.built("rates", args.rates)
 
-import ml_dtypes  # noqa: E402  (the variables above must be set first)
+import ml_dtypes  # noqa: E402  (the variables that `parse` sets must come first)
 import numpy as np  # noqa: E402
 
 try:
@@ -49,43 +47,14 @@ try:
 except ImportError:
     to_mx = None
 
-root = pathlib.Path(__file__).resolve().parent.parent
-target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
-binary = args.rates or target / "release" / "examples" / "rates"
-if not binary.exists():
-    sys.exit(f"{binary} is missing: cargo build --release -p hadal-num --example rates")
-
-
-class Hadal:
-    """The example `rates`, kept running so that it can be interleaved with the others."""
-
-    def __init__(self):
-        command = [binary, str(args.threads), str(args.rows), str(args.cols)]
-        self.bytes = {}
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def seconds(self, operation):
-        if args.threads > 1:
-            # Other libraries' threads spin for a while after their work, on the processor that this wants.
-            time.sleep(0.25)
-        self.process.stdin.write(f"{operation} 5\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
-        if "error" in answer:
-            sys.exit(f"{operation}: {answer['error']}")
-        self.bytes[operation] = answer["amount"]
-        return statistics.median(answer["processor" if args.threads == 1 else "wall"]) / 1e9
-
-    def copying(self):
-        """The seconds a plain copy takes for a byte read or written."""
-        return self.seconds("copy") / self.bytes["copy"]
+# Enough runs to lift a small tensor above the clock's grain.
+repeat = max(5, min(200, (1 << 22) // (args.rows * args.cols)))
 
 
 def seconds(work):
-    clock = time.process_time if args.threads == 1 else time.perf_counter
-    start = clock()
-    work()
-    return clock() - start
+    once = beside.times(work, 1, args.threads)[0]
+    runs = max(1, min(repeat, int(0.2 / max(once, 1e-9))))
+    return statistics.median(beside.times(work, runs, args.threads))
 
 
 rng = np.random.default_rng(1)
@@ -95,7 +64,7 @@ half = wide.astype(ml_dtypes.bfloat16)
 narrow = {"float8_e4m3fn": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2}
 
 
-def numpy_mx(source, dtype, emax):
+def numpy_rows(source, dtype, emax):
     """Blocks of 32 in a row as numpy and ml_dtypes have it: scale by the largest exponent, clamp, cast."""
     blocks = source.astype(np.float32).reshape(-1, 32)
     _, exponent = np.frexp(np.abs(blocks).max(axis=1, keepdims=True))
@@ -103,6 +72,19 @@ def numpy_mx(source, dtype, emax):
     limit = float(ml_dtypes.finfo(dtype).max)
     codes = np.clip(np.ldexp(blocks, 127 - scale), -limit, limit).astype(dtype)
     return codes, scale.astype(np.uint8)
+
+
+def numpy_containers(source, dtype, emax):
+    """Blocks of 8 x 4 to containers and scales: the bytes that hadal writes under the rule `ocp`."""
+    rows, cols = source.shape
+    blocks = source.astype(np.float32).reshape(rows // 8, 8, cols // 4, 4)
+    _, exponent = np.frexp(np.abs(blocks).max(axis=(1, 3), keepdims=True))
+    scale = np.clip(exponent - 1 - emax + 127, 0, 254)
+    limit = float(ml_dtypes.finfo(dtype).max)
+    codes = np.clip(np.ldexp(blocks, 127 - scale), -limit, limit).astype(dtype).view(np.uint8).reshape(rows, cols)
+    if dtype == ml_dtypes.float4_e2m1fn:
+        codes = codes[:, ::2] | codes[:, 1::2] << 4
+    return codes.view(np.uint16 if dtype == ml_dtypes.float4_e2m1fn else np.uint32), scale[:, 0, :, 0].astype(np.uint8)
 
 
 cases = []  # (what, hadal's operation, library, work)
@@ -119,8 +101,9 @@ for name, dtype, emax in [
     ("float4_e2m1fn", ml_dtypes.float4_e2m1fn, 2),
 ]:
     for kind, source in [("float32", wide), ("bfloat16", half)]:
-        work = lambda s=source, d=dtype, e=emax: numpy_mx(s, d, e)  # noqa: E731
-        cases.append((f"quantize {kind} > {name}", f"quantize-{kind}>{name}", "numpy + ml_dtypes", work))
+        for library, function in [("numpy, 8 x 4", numpy_containers), ("numpy, rows", numpy_rows)]:
+            work = lambda f=function, s=source, d=dtype, e=emax: f(s, d, e)  # noqa: E731
+            cases.append((f"quantize {kind} > {name}", f"quantize-{kind}>{name}", library, work))
 if torch is not None and "torch" not in args.skip:
     t_wide = torch.from_numpy(wide)
     t_half = t_wide.to(torch.bfloat16)
@@ -147,29 +130,36 @@ if to_mx is not None and not {"torch", "torchao"} & set(args.skip):
             work = lambda f=compiled, s=source: f(s)  # noqa: E731
             cases.append((f"quantize {kind} > {name}", f"quantize-{kind}>{name}", "torchao compiled", work))
 
-hadal = Hadal()
+hadal = beside.Hadal(binary, args.threads, args.rows, args.cols)
+
+
+def mine(operation):
+    return statistics.median(hadal.times(operation, repeat))
+
+
 ours = [[] for _ in cases]
 theirs = [[] for _ in cases]
 for case in cases:
-    hadal.seconds(case[1])
+    mine(case[1])
     case[3]()
-copies = []
+copies = []  # the seconds a plain copy takes for a byte read or written
 for number in range(args.passes):
-    copies.append(hadal.copying())
+    copies.append(mine("copy") / hadal.amounts["copy"])
     for i, (_, operation, _, work) in enumerate(cases):
         theirs[i].append(seconds(work))
-        ours[i].append(hadal.seconds(operation))
+        ours[i].append(mine(operation))
     print(f"pass {number + 1} of {args.passes}", file=sys.stderr)
+hadal.close()
 
 count = args.rows * args.cols
 print(f"{args.rows} x {args.cols}, {args.threads} thread(s), medians of {args.passes} passes")
 print(f"{'':34} {'':18} {'hadal':>12} {'other':>12} {'ratio':>7} {'a copy':>8}")
 rows = []
-for (what, operation, library, _), mine, other in zip(cases, ours, theirs):
+for (what, operation, library, _), own, other in zip(cases, ours, theirs):
     # What the ratio would be of a plain copy of the same bytes: no conversion that goes through memory beats it by much.
-    copy = statistics.median(b / (c * hadal.bytes[operation]) for b, c in zip(other, copies))
-    ratio = statistics.median(b / a for a, b in zip(mine, other))
-    a, b = (statistics.median(times) / count * 1e9 for times in (mine, other))
+    copy = statistics.median(b / (c * hadal.amounts[operation]) for b, c in zip(other, copies))
+    ratio = statistics.median(b / a for a, b in zip(own, other))
+    a, b = (statistics.median(times) / count * 1e9 for times in (own, other))
     rows.append({"what": what, "library": library, "hadal_ns": a, "other_ns": b, "ratio": ratio, "copy": copy})
     print(f"{what:34} {library:18} {a:7.3f} ns/e {b:7.3f} ns/e {ratio:6.1f}x {copy:7.1f}x")
 if args.json:

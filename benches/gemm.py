@@ -16,28 +16,20 @@ ldexp, and one einsum over partitions and lanes.
 
 import argparse
 import json
-import os
 import pathlib
 import statistics
-import subprocess
 import sys
-import time
+
+import beside
 
 parser = argparse.ArgumentParser(description="Compare hadal's products with other libraries.")
-parser.add_argument("--threads", type=int, default=1)
-parser.add_argument("--passes", type=int, default=9)
 parser.add_argument("--shape", action="append", metavar="K,M,N", help="default: the tile, its MX form, 1024 and 2048")
 parser.add_argument("--limit", type=float, default=1.0, help="leave out what takes longer than this, in seconds")
 parser.add_argument("--products", type=pathlib.Path, help="the built example `products`")
-parser.add_argument("--json", type=pathlib.Path, help="also write the measurements here")
-args = parser.parse_args()
-for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[name] = str(args.threads)
-# Settings for another machine would slow OpenBLAS down.
-for name in ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE"):
-    os.environ.pop(name, None)
+args = beside.parse(parser, passes=9)
+binary = beside.built("products", args.products)
 
-import numpy as np  # noqa: E402  (the variables above must be set first)
+import numpy as np  # noqa: E402  (the variables that `parse` sets must come first)
 
 try:
     import ml_dtypes
@@ -50,40 +42,9 @@ try:
 except ImportError:
     torch = None
 
-root = pathlib.Path(__file__).resolve().parent.parent
-target = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", root / "target"))
-binary = args.products or target / "release" / "examples" / "products"
-if not binary.exists():
-    sys.exit(f"{binary} is missing: cargo build --release -p hadal-num --example products")
-
-
-class Hadal:
-    """The example `products`, kept running so that it can be interleaved with the others."""
-
-    def __init__(self, shape):
-        command = [binary, str(args.threads), *map(str, shape)]
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-
-    def seconds(self, operation, repeat):
-        if args.threads > 1:
-            # Other libraries' threads spin for a while after their work, on the processor that this wants.
-            time.sleep(0.25)
-        self.process.stdin.write(f"{operation} {repeat}\n")
-        self.process.stdin.flush()
-        answer = json.loads(self.process.stdout.readline())
-        if "error" in answer:
-            sys.exit(f"{operation}: {answer['error']}")
-        return min(answer["processor" if args.threads == 1 else "wall"]) / 1e9
-
 
 def seconds(work, repeat):
-    clock = time.process_time if args.threads == 1 else time.perf_counter
-    times = []
-    for _ in range(repeat):
-        start = clock()
-        work()
-        times.append(clock() - start)
-    return min(times)
+    return min(beside.times(work, repeat, args.threads))
 
 
 def mx_operand(rng, k, columns):
@@ -137,7 +98,7 @@ shapes = [tuple(map(int, shape.split(","))) for shape in args.shape or []]
 for shape in shapes or [(128, 128, 512), (512, 128, 512), (1024, 1024, 1024), (2048, 2048, 2048)]:
     k, m, n = shape
     repeat = max(2, min(20, (1 << 28) // (k * m * n)))
-    hadal = Hadal(shape)
+    hadal = beside.Hadal(binary, args.threads, *shape)
     cases = []
     for case in others(shape):
         once = seconds(case[2], 1)
@@ -150,7 +111,7 @@ for shape in shapes or [(128, 128, 512), (512, 128, 512), (1024, 1024, 1024), (2
     for _ in range(args.passes + 1):  # the first one warms up
         for i, (_, operation, work, times) in enumerate(cases):
             theirs[i].append(seconds(work, times))
-            ours[i].append(hadal.seconds(operation, repeat))
+            ours[i].append(min(hadal.times(operation, repeat)))
     print(f"{k} x {m} x {n}, {args.threads} thread(s), medians of {args.passes} passes, GFLOP/s")
     for (what, operation, *_), mine, other in zip(cases, ours, theirs):
         mine, other = mine[1:], other[1:]
@@ -158,7 +119,6 @@ for shape in shapes or [(128, 128, 512), (512, 128, 512), (1024, 1024, 1024), (2
         a, b = (2e-9 * k * m * n / statistics.median(times) for times in (mine, other))
         rows.append({"shape": shape, "hadal": operation, "other": what, "rates": [a, b], "ratio": ratio})
         print(f"  {operation:18} {a:7.1f}   {what:20} {b:7.1f}   {ratio:6.2f}x")
-    hadal.process.stdin.close()
-    hadal.process.wait()
+    hadal.close()
 if args.json:
     args.json.write_text(json.dumps(rows, indent=1) + "\n")
