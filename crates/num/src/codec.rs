@@ -33,6 +33,18 @@ pub(crate) trait Codec: Copy + Send + Sync + 'static {
     const GIVES_HALVES: bool = false;
     /// Whether [`Codec::store_halves`] may take the place of [`Codec::store`].
     const TAKES_HALVES: bool = false;
+    /// Whether [`Codec::load_floats`] gives the values, faster than [`Codec::load`].
+    const GIVES_FLOATS: bool = false;
+    /// Whether [`Codec::store_floats`] may take the place of [`Codec::store`].
+    const TAKES_FLOATS: bool = false;
+    /// Half `i` of the run, as float32.
+    #[inline(always)]
+    fn load_floats<H: Halves>(h: H, _run: &Self::Open<'_>, _i: usize) -> [H::V; 2] {
+        [h.float(0.0); 2]
+    }
+    /// Writes the run from halves of float32.
+    #[inline(always)]
+    fn store_floats<H: Halves>(_h: H, _run: &mut Self::Run, _how: Store, _halves: [[H::V; 2]; 2]) {}
     /// Half `i` of the run, as bfloat16.
     #[inline(always)]
     fn load_half<H: Halves>(h: H, _run: &Self::Open<'_>, _i: usize) -> H::H {
@@ -92,6 +104,11 @@ impl Codec for Native {
     #[inline(always)]
     fn store<S: Simd>(s: S, run: &mut [f32; RUN], how: Store, f: impl FnMut(usize) -> S::V) {
         s.store_f32(run, how.stream, f);
+    }
+    const TAKES_FLOATS: bool = true;
+    #[inline(always)]
+    fn store_floats<H: Halves>(h: H, run: &mut [f32; RUN], how: Store, halves: [[H::V; 2]; 2]) {
+        h.store_floats(run, how.stream, halves);
     }
 }
 
@@ -227,6 +244,11 @@ macro_rules! byte_codecs {
                 lane16::decode::<H, Self>(h, h.load_u8(run, i))
             }
             const GIVES_HALVES: bool = true;
+            const GIVES_FLOATS: bool = true;
+            #[inline(always)]
+            fn load_floats<H: Halves>(h: H, run: &&[u8; RUN], i: usize) -> [H::V; 2] {
+                lane16::decode_floats::<H, Self>(h, h.load_i8(run, i))
+            }
             const TAKES_HALVES: bool = lane16::fits::<Self>();
             #[inline(always)]
             fn store_halves<H: Halves>(h: H, run: &mut [u8; RUN], how: Store, halves: [H::H; 2]) {
@@ -289,6 +311,11 @@ impl Codec for Float4E2m1fn {
     #[inline(always)]
     fn load_half<H: Halves>(h: H, run: &[u8; RUN], i: usize) -> H::H {
         lane16::decode::<H, Self>(h, h.load_u8(run, i))
+    }
+    const GIVES_FLOATS: bool = true;
+    #[inline(always)]
+    fn load_floats<H: Halves>(h: H, run: &[u8; RUN], i: usize) -> [H::V; 2] {
+        lane16::decode_e2m1(h, h.load_u8(run, i))
     }
     const GIVES_HALVES: bool = true;
     const TAKES_HALVES: bool = true;
@@ -387,6 +414,12 @@ fn cast_run<S: Simd, A: Codec, B: Codec>(s: S, from: &A::Run, to: &mut B::Run, h
     {
         let halves = [A::load_half(h, &open, 0), A::load_half(h, &open, 1)];
         return B::store_halves(h, to, how, halves);
+    }
+    if const { A::GIVES_FLOATS && B::TAKES_FLOATS }
+        && let Some(h) = s.halves()
+    {
+        let floats = [A::load_floats(h, &open, 0), A::load_floats(h, &open, 1)];
+        return B::store_floats(h, to, how, floats);
     }
     B::store(
         s,

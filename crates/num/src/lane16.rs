@@ -7,8 +7,8 @@
 //! at least 2^-17, so what was inexact lies below it, where the only tie, half of it, goes to zero like all below.
 
 use crate::Overflow;
-use crate::lane::{Float8E4m3, Narrow};
-use crate::round::{self, F32_BIAS, F32_INF, NonFinite};
+use crate::lane::{Float4E2m1fn, Float8E4m3, Narrow};
+use crate::round::{self, F32_BIAS, F32_INF, F32_MAN_BITS, FloatRow, NonFinite};
 use crate::simd::Halves;
 
 /// Magnitude bits of a 16-bit code.
@@ -99,12 +99,16 @@ pub(crate) fn encode_e2m1<H: Halves>(h: H, x: H::H) -> H::H {
 
 /// The low and high bytes of the bfloat16 bits of a format's first 16 codes.
 const fn small_table<T: Narrow>() -> [[u8; 16]; 2] {
+    table_of::<T>(round::BFLOAT16)
+}
+
+/// The low and high bytes of the bits that a format's first 16 values have in another.
+const fn table_of<T: Narrow>(to: FloatRow) -> [[u8; 16]; 2] {
     let mut table = [[0; 16]; 2];
     let mut code = 0;
     while code < 16 {
-        let [low, high] = ((T::ROW.decode(code as u32).to_bits() >> 16) as u16).to_le_bytes();
-        table[0][code] = low;
-        table[1][code] = high;
+        let bits = to.encode(T::ROW.decode(code as u32), Overflow::Ieee);
+        [table[0][code], table[1][code]] = (bits as u16).to_le_bytes();
         code += 1;
     }
     table
@@ -140,3 +144,48 @@ pub(crate) fn decode<H: Halves, T: Narrow>(h: H, code: H::H) -> H::H {
     };
     h.or(sign, bits)
 }
+
+/// float32 of the sign-extended codes of an 8-bit format.
+///
+/// Its bits are those of a float16 with another bias, subnormals included, so the conversion of float16 gives the value
+/// but for a power of two.
+#[inline(always)]
+pub(crate) fn decode_floats<H: Halves, T: Narrow>(h: H, code: H::H) -> [H::V; 2] {
+    let row = T::ROW;
+    let shift = const { round::FLOAT16.man_bits - T::ROW.man_bits };
+    let moved = match row.man_bits {
+        2 => h.shl::<8>(code),
+        3 => h.shl::<7>(code),
+        _ => h.shl::<6>(code),
+    };
+    let half = h.and(moved, h.splat(0x8000 | 0x7F << shift));
+    let mag = h.and(half, h.splat(MAG));
+    let first = (row.max_finite() as u16 + 1) << shift;
+    let half = match row.non_finite {
+        NonFinite::None => half,
+        NonFinite::NanOnly => h.add(half, h.and(h.eq(mag, h.splat(first)), h.splat(FLOAT16_NAN - first))),
+        NonFinite::Ieee => {
+            let nan = h.or(h.and(half, h.splat(!MAG)), h.splat(FLOAT16_NAN));
+            let past = h.gt(mag, h.splat(first - 1));
+            let infinity = h.or(half, h.and(past, h.splat(FLOAT16_INF)));
+            h.select(h.gt(mag, h.splat(first)), nan, infinity)
+        }
+    };
+    let floats = h.float16_down(half);
+    if row.bias == round::FLOAT16.bias {
+        return floats;
+    }
+    let factor =
+        h.float(f32::from_bits(((F32_BIAS + round::FLOAT16.bias - row.bias) as u32) << F32_MAN_BITS));
+    [h.mulf(floats[0], factor), h.mulf(floats[1], factor)]
+}
+
+/// float32 of the codes of float4_e2m1fn.
+#[inline(always)]
+pub(crate) fn decode_e2m1<H: Halves>(h: H, code: H::H) -> [H::V; 2] {
+    h.float16_down(h.lookup(const { &table_of::<Float4E2m1fn>(round::FLOAT16) }, code))
+}
+
+/// float16 infinity, and the NaN without payload.
+const FLOAT16_INF: u16 = 0x7C00;
+const FLOAT16_NAN: u16 = 0x7E00;

@@ -8,7 +8,7 @@ use super::{BLOCK_COLS, BLOCK_ROWS, MxFormat, ScaleRule};
 use crate::codec::{Packed, copy_prefix};
 use crate::error::{area, check_len};
 use crate::lane::{Float4E2m1fn, Float8E4m3fn, Float8E5m2};
-use crate::simd::{Kernel, Level, RUN, Simd, finish_stream, launch, prefetch};
+use crate::simd::{Halves, Kernel, Level, RUN, Simd, finish_stream, launch, prefetch};
 use crate::{Format, NumError, decode};
 
 /// Elements from which on row groups are shared between threads.
@@ -191,6 +191,16 @@ fn scale_run<S: Simd, T: Packed>(
     stream: bool,
 ) {
     let open = T::open(from);
+    if T::GIVES_FLOATS
+        && let Some(h) = s.halves()
+    {
+        let mut floats = [T::load_floats(h, &open, 0), T::load_floats(h, &open, 1)];
+        for (i, [a, b]) in floats.iter_mut().enumerate() {
+            let [fa, fb] = h.load_floats(factor, i);
+            (*a, *b) = (h.mulf(*a, fa), h.mulf(*b, fb));
+        }
+        return h.store_floats(to, stream, floats);
+    }
     s.store_f32(
         to,
         stream,

@@ -127,6 +127,10 @@ impl Halves for Avx2 {
         })
     }
     #[inline(always)]
+    fn float(self, x: f32) -> __m256 {
+        by_proof!(_mm256_set1_ps(x))
+    }
+    #[inline(always)]
     fn mulf(self, a: __m256, b: __m256) -> __m256 {
         by_proof!(_mm256_mul_ps(a, b))
     }
@@ -136,6 +140,13 @@ impl Halves for Avx2 {
             let a = _mm256_cvtps_ph::<_MM_FROUND_TO_POS_INF>(a);
             let b = _mm256_cvtps_ph::<_MM_FROUND_TO_POS_INF>(b);
             _mm256_set_m128i(b, a)
+        })
+    }
+
+    #[inline(always)]
+    fn float16_down(self, v: __m256i) -> [__m256; 2] {
+        by_proof!({
+            [_mm256_cvtph_ps(_mm256_castsi256_si128(v)), _mm256_cvtph_ps(_mm256_extracti128_si256::<1>(v))]
         })
     }
 
@@ -150,6 +161,24 @@ impl Halves for Avx2 {
         let part: &[u8; LANES] = &run.as_chunks().0[i];
         // SAFETY: `self` proves AVX2; the pointer is valid for the 16 bytes of `part`, at any alignment.
         unsafe { _mm256_cvtepu8_epi16(_mm_loadu_si128(part.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn load_i8(self, run: &[u8; RUN], i: usize) -> __m256i {
+        let part: &[u8; LANES] = &run.as_chunks().0[i];
+        // SAFETY: `self` proves AVX2; the pointer is valid for the 16 bytes of `part`, at any alignment.
+        unsafe { _mm256_cvtepi8_epi16(_mm_loadu_si128(part.as_ptr().cast())) }
+    }
+    #[inline(always)]
+    fn load_floats(self, run: &[f32; RUN], i: usize) -> [__m256; 2] {
+        let part: &[f32; LANES] = &run.as_chunks().0[i];
+        // SAFETY: `self` proves AVX2; the pointers are valid for 32 bytes each of the 64 of `part`, at any alignment.
+        unsafe { [_mm256_loadu_ps(part.as_ptr()), _mm256_loadu_ps(part.as_ptr().add(8))] }
+    }
+    #[inline(always)]
+    fn store_floats(self, run: &mut [f32; RUN], stream: bool, halves: [[__m256; 2]; 2]) {
+        for (part, reg) in run.as_chunks_mut::<{ LANES / 2 }>().0.iter_mut().zip(halves.as_flattened()) {
+            self.store_reg(part, stream, by_proof!(_mm256_castps_si256(*reg)));
+        }
     }
     #[inline(always)]
     fn load_odd(self, run: &[f32; RUN], i: usize) -> __m256i {

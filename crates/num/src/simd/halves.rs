@@ -69,16 +69,27 @@ pub(crate) trait Halves: Copy + Send + Sync + 'static {
 
     /// The float32 of the even bfloat16 lanes and of the odd ones.
     fn widen(self, v: Self::H) -> [Self::V; 2];
+    /// The same float32 in every lane.
+    fn float(self, x: f32) -> Self::V;
     /// float32 product.
     fn mulf(self, a: Self::V, b: Self::V) -> Self::V;
     /// float16 bits of non-negative float32, rounded up where they are not exact: first those of one register, then
     /// those of the other.
     fn float16_up(self, v: [Self::V; 2]) -> Self::H;
 
+    /// The float32 of float16 lanes in order, the first eight and the others; a NaN becomes a quiet one.
+    fn float16_down(self, v: Self::H) -> [Self::V; 2];
+
     /// Half `i` of a run of 16-bit codes.
     fn load(self, run: &[[u8; 2]; RUN], i: usize) -> Self::H;
     /// Half `i` of a run of bytes, zero-extended.
     fn load_u8(self, run: &[u8; RUN], i: usize) -> Self::H;
+    /// Half `i` of a run of bytes, sign-extended.
+    fn load_i8(self, run: &[u8; RUN], i: usize) -> Self::H;
+    /// Half `i` of a run of float32, in order.
+    fn load_floats(self, run: &[f32; RUN], i: usize) -> [Self::V; 2];
+    /// Writes a run of float32 in order, past the caches if `stream` and the address allow.
+    fn store_floats(self, run: &mut [f32; RUN], stream: bool, halves: [[Self::V; 2]; 2]);
     /// Half `i` of a run of float32, [`Dealt`], as bfloat16 rounded to odd: cut off, the last bit set if anything was lost.
     fn load_odd(self, run: &[f32; RUN], i: usize) -> Self::H;
     /// Writes a run of 16-bit codes, past the caches if `stream` and the address allow.
@@ -143,10 +154,15 @@ never! {
     fn max_of_four<{O: Order}>(v: Never) -> Never;
     fn largest(v: Never) -> i16;
     fn widen(v: Never) -> [Never; 2];
+    fn float(x: f32) -> Never;
     fn mulf(a: Never, b: Never) -> Never;
     fn float16_up(v: [Never; 2]) -> Never;
+    fn float16_down(v: Never) -> [Never; 2];
     fn load(run: &[[u8; 2]; RUN], i: usize) -> Never;
     fn load_u8(run: &[u8; RUN], i: usize) -> Never;
+    fn load_i8(run: &[u8; RUN], i: usize) -> Never;
+    fn load_floats(run: &[f32; RUN], i: usize) -> [Never; 2];
+    fn store_floats(run: &mut [f32; RUN], stream: bool, halves: [[Never; 2]; 2]);
     fn load_odd(run: &[f32; RUN], i: usize) -> Never;
     fn store(run: &mut [[u8; 2]; RUN], stream: bool, codes: [Never; 2]);
     fn store_u8<{O: Order}>(run: &mut [u8; RUN], stream: bool, codes: [Never; 2], limit: u8, signed: [Never; 2]);
