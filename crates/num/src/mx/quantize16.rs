@@ -10,7 +10,7 @@ use super::{BLOCK_COLS, BLOCK_ROWS};
 use crate::codec::{Codec, Native, Packed, copy_prefix};
 use crate::lane::{Bfloat16, Float16};
 use crate::lane16::{self, BF16_MAN_BITS, MAG};
-use crate::simd::{Dealt, Halves, InOrder, Kernel, Order, RUN, Simd, prefetch};
+use crate::simd::{Dealt, Halves, InOrder, Kernel, Order, RUN, Simd, prefetch, prefetch_at};
 
 /// The largest scale taken: its factor is an ordinary float32 wherever a format's values are moved to. Infinities
 /// and NaNs have larger ones under every rule.
@@ -107,6 +107,13 @@ impl<A: OddHalf, T: Packed> Kernel for Group16<'_, A, T> {
                 T::store_scaled::<_, A::Order>(h, run, *row, shared.narrow);
             }
         }
+        // The rows of the next group, whose first runs nothing asks for otherwise.
+        let group = BLOCK_ROWS * job.cols * size_of::<A::Unit>();
+        for runs in &from {
+            for run in runs.iter().take(NEXT) {
+                prefetch_at(run, group);
+            }
+        }
         if !last_scales.is_empty() {
             // The last columns, with zeros behind them.
             let mut halves = [[h.splat(0); 2]; BLOCK_ROWS];
@@ -138,6 +145,9 @@ fn raised<H: Halves>(h: H, [a, b]: [H::H; 2], row: [H::H; 2]) -> [H::H; 2] {
     let mask = h.splat(MAG);
     [h.max(a, h.and(row[0], mask)), h.max(b, h.and(row[1], mask))]
 }
+
+/// Runs of the next group that are asked for.
+const NEXT: usize = 4;
 
 type H<S> = <S as Simd>::Halves;
 

@@ -9,8 +9,15 @@
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(crate) fn prefetch<T, const AHEAD: usize>(run: &T) {
+    prefetch_at(run, AHEAD);
+}
+
+/// As [`prefetch`], for a distance that is not known in advance.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(crate) fn prefetch_at<T>(run: &T, ahead: usize) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
-    let ahead = std::ptr::from_ref(run).cast::<i8>().wrapping_add(AHEAD);
+    let ahead = std::ptr::from_ref(run).cast::<i8>().wrapping_add(ahead);
     for line in (0..size_of::<T>()).step_by(64) {
         // SAFETY: a prefetch reads nothing and cannot fault, whatever the address.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(ahead.wrapping_add(line)) };
@@ -21,6 +28,11 @@ pub(crate) fn prefetch<T, const AHEAD: usize>(run: &T) {
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 pub(crate) fn prefetch<T, const AHEAD: usize>(_run: &T) {}
+
+/// Nothing to ask for on this target.
+#[cfg(not(target_arch = "x86_64"))]
+#[inline(always)]
+pub(crate) fn prefetch_at<T>(_run: &T, _ahead: usize) {}
 
 /// Orders streamed stores before whatever makes their memory known to another thread.
 #[inline(always)]
