@@ -391,7 +391,7 @@ impl<A: Codec, B: Codec, const SATURATE: bool> Kernel for Cast<'_, A, B, SATURAT
         let (from_runs, from_tail) = A::runs(src);
         let (to_runs, to_tail) = B::runs_mut(dst);
         for (to, from) in to_runs.iter_mut().zip(from_runs) {
-            prefetch::<_, 4096>(from);
+            prefetch(from, 4096);
             cast_run::<S, A, B>(s, from, to, how);
         }
         if !from_tail.is_empty() {

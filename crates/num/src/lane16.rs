@@ -16,6 +16,10 @@ pub(crate) const MAG: u16 = 0x7FFF;
 /// Mantissa bits of bfloat16.
 pub(crate) const BF16_MAN_BITS: i32 = 7;
 
+/// float16 infinity, and the NaN that narrowing gives.
+const FLOAT16_INF: u16 = round::FLOAT16.overflow(Overflow::Ieee) as u16;
+const FLOAT16_NAN: u16 = round::FLOAT16.nan as u16;
+
 /// Whether [`rounded`] rounds to the format.
 pub(crate) const fn fits<T: Narrow>() -> bool {
     T::ROW.man_bits <= Float8E4m3::ROW.man_bits
@@ -26,8 +30,8 @@ pub(crate) const fn move_field<T: Narrow>() -> i32 {
     F32_BIAS + T::ROW.bias - round::FLOAT16.bias
 }
 
-/// Codes of bfloat16 lanes times `factor`, as [`factor`] makes it; no NaN. Those of the even lanes come first. What lies past the format's largest
-/// finite value comes out larger than its code.
+/// Codes of bfloat16 lanes times `factor`, as [`factor`] makes it; no NaN. Those of the even lanes come first. What lies
+/// past the format's largest finite value comes out larger than its code.
 #[inline(always)]
 pub(crate) fn scaled<H: Halves, T: Narrow>(h: H, x: H::H, factor: [H::V; 2]) -> H::H {
     rounded::<H, T>(h, moved(h, x, factor))
@@ -47,7 +51,7 @@ pub(crate) fn encode<H: Halves, T: Narrow>(h: H, x: H::H, overflow: Overflow) ->
     let moved = moved(h, x, factor::<H, T>(h, h.splat(127)));
     // What overflow gives is the largest finite code or, in each of these formats, the one after it.
     let code = h.min(rounded::<H, T>(h, moved), h.splat(T::ROW.overflow(overflow) as u16));
-    h.select(h.gt(moved, h.splat(0x7C00)), h.splat(T::ROW.nan as u16), code)
+    h.select(h.gt(moved, h.splat(FLOAT16_INF)), h.splat(T::ROW.nan as u16), code)
 }
 
 #[inline(always)]
@@ -97,11 +101,6 @@ pub(crate) fn encode_e2m1<H: Halves>(h: H, x: H::H) -> H::H {
     h.and(number, e2m1_steps(h, x, e2m1_base(h, h.splat(127))))
 }
 
-/// The low and high bytes of the bfloat16 bits of a format's first 16 codes.
-const fn small_table<T: Narrow>() -> [[u8; 16]; 2] {
-    table_of::<T>(round::BFLOAT16)
-}
-
 /// The low and high bytes of the bits that a format's first 16 values have in another.
 const fn table_of<T: Narrow>(to: FloatRow) -> [[u8; 16]; 2] {
     let mut table = [[0; 16]; 2];
@@ -118,7 +117,7 @@ const fn table_of<T: Narrow>(to: FloatRow) -> [[u8; 16]; 2] {
 #[inline(always)]
 pub(crate) fn decode<H: Halves, T: Narrow>(h: H, code: H::H) -> H::H {
     let row = T::ROW;
-    let table = const { &small_table::<T>() };
+    let table = const { &table_of::<T>(round::BFLOAT16) };
     if row.sign_shift() == 3 {
         return h.lookup(table, code);
     }
@@ -153,12 +152,12 @@ pub(crate) fn decode<H: Halves, T: Narrow>(h: H, code: H::H) -> H::H {
 pub(crate) fn decode_floats<H: Halves, T: Narrow>(h: H, code: H::H) -> [H::V; 2] {
     let row = T::ROW;
     let shift = const { round::FLOAT16.man_bits - T::ROW.man_bits };
-    let moved = match row.man_bits {
+    let placed = match row.man_bits {
         2 => h.shl::<8>(code),
         3 => h.shl::<7>(code),
         _ => h.shl::<6>(code),
     };
-    let half = h.and(moved, h.splat(0x8000 | 0x7F << shift));
+    let half = h.and(placed, h.splat(!MAG | 0x7F << shift));
     let mag = h.and(half, h.splat(MAG));
     let first = (row.max_finite() as u16 + 1) << shift;
     let half = match row.non_finite {
@@ -185,7 +184,3 @@ pub(crate) fn decode_floats<H: Halves, T: Narrow>(h: H, code: H::H) -> [H::V; 2]
 pub(crate) fn decode_e2m1<H: Halves>(h: H, code: H::H) -> [H::V; 2] {
     h.float16_down(h.lookup(const { &table_of::<Float4E2m1fn>(round::FLOAT16) }, code))
 }
-
-/// float16 infinity, and the NaN without payload.
-const FLOAT16_INF: u16 = 0x7C00;
-const FLOAT16_NAN: u16 = 0x7E00;

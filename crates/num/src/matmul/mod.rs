@@ -1,9 +1,9 @@
 //! Dense float32 products in the one order the results are defined by (D-18).
 //!
 //! Every output is a single float32 accumulator that starts at +0 and takes the products in ascending order
-//! of the contraction index; each product is rounded to float32 before it is added. Nothing here
-//! splits the contraction, changes the order with the shape or the machine, or fuses a multiply with an add but where
-//! the product is a float32 anyway, so [`matmul_blocked`] returns the bits of [`matmul_ref`]. A NaN comes out as [`canonical`] makes it (D-63).
+//! of the contraction index; each product is rounded to float32 before it is added. Nothing here splits the contraction,
+//! changes the order with the shape or the machine, or fuses a multiply with an add but where the product is a float32
+//! anyway, so [`matmul_blocked`] returns the bits of [`matmul_ref`]. A NaN comes out as [`canonical`] makes it (D-63).
 
 mod decode;
 mod extent;

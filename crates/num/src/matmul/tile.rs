@@ -87,7 +87,7 @@ impl Band<'_> {
         for i in first..first + count {
             let row = self.out.get(i * self.stride + self.column + start..);
             if let Some(row) = row.and_then(<[f32]>::first_chunk::<COLS>) {
-                prefetch::<_, 0>(row);
+                prefetch(row, 0);
             }
         }
     }

@@ -166,7 +166,7 @@ impl<T: Packed> Kernel for Group<'_, T> {
             let (from_runs, from_tail) = T::runs(row);
             let (to_runs, to_tail) = out.as_chunks_mut::<RUN>();
             for ((to, from), factor) in to_runs.iter_mut().zip(from_runs).zip(factors) {
-                prefetch::<_, 4096>(from);
+                prefetch(from, 4096);
                 scale_run::<S, T>(s, from, factor, to, stream);
             }
             if let (false, Some(factor)) = (from_tail.is_empty(), factors.last()) {

@@ -242,7 +242,7 @@ impl<A: Codec, T: Packed, const COUNT: bool> Kernel for Group<'_, A, T, COUNT> {
             let Rows { mags, signs } = &rows_of_run;
             for (((mags, signs), out), last) in mags.iter().zip(signs).zip(&mut outs).zip(&mut last_out) {
                 let run = out.0.get_mut(c).unwrap_or(last);
-                prefetch::<_, 256>(run);
+                prefetch(run, 256);
                 if shared.all_finite {
                     shared.narrow::<S, T, COUNT, true>(s, mags, signs, job.rule, run, &mut tally);
                 } else {
@@ -272,7 +272,7 @@ impl Rows {
     fn load<S: Simd, A: Codec>(&mut self, s: S, rows: &[&[A::Run]; BLOCK_ROWS], c: usize) -> bool {
         for ((mags, signs), row) in self.mags.iter_mut().zip(&mut self.signs).zip(rows) {
             let Some(run) = row.get(c) else { return false };
-            prefetch::<_, 512>(run);
+            prefetch(run, 512);
             let open = A::open(run);
             s.store_u32(
                 mags,

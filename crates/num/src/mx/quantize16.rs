@@ -10,7 +10,7 @@ use super::{BLOCK_COLS, BLOCK_ROWS};
 use crate::codec::{Codec, Native, Packed, copy_prefix};
 use crate::lane::{Bfloat16, Float16};
 use crate::lane16::{self, BF16_MAN_BITS, MAG};
-use crate::simd::{Dealt, Halves, InOrder, Kernel, Order, RUN, Simd, prefetch, prefetch_at};
+use crate::simd::{Dealt, Halves, InOrder, Kernel, Order, RUN, Simd, prefetch};
 
 /// The largest scale taken: its factor is an ordinary float32 wherever a format's values are moved to. Infinities
 /// and NaNs have larger ones under every rule.
@@ -95,7 +95,7 @@ impl<A: OddHalf, T: Packed> Kernel for Group16<'_, A, T> {
             let mut tops = [h.splat(0); 2];
             for (row, runs) in halves.iter_mut().zip(&from) {
                 let run = &runs[c];
-                prefetch::<_, 256>(run);
+                prefetch(run, 256);
                 *row = [A::odd_half(h, run, 0), A::odd_half(h, run, 1)];
                 tops = raised(h, tops, *row);
             }
@@ -103,7 +103,7 @@ impl<A: OddHalf, T: Packed> Kernel for Group16<'_, A, T> {
             shared.store_scales(h, to);
             for (row, (out, _)) in halves.iter().zip(&mut outs) {
                 let run = &mut out[c];
-                prefetch::<_, 256>(run);
+                prefetch(run, 256);
                 T::store_scaled::<_, A::Order>(h, run, *row, shared.narrow);
             }
         }
@@ -111,7 +111,7 @@ impl<A: OddHalf, T: Packed> Kernel for Group16<'_, A, T> {
         let group = BLOCK_ROWS * job.cols * size_of::<A::Unit>();
         for runs in &from {
             for run in runs.iter().take(NEXT) {
-                prefetch_at(run, group);
+                prefetch(run, group);
             }
         }
         if !last_scales.is_empty() {
@@ -161,7 +161,8 @@ struct Shared<H: Halves, O, T: Packed> {
 }
 
 impl<H: Halves, O: Order, T: Packed> Shared<H, O, T> {
-    /// Of blocks whose columns have the largest magnitudes `tops`; `largest` rises to their largest scale, or past any for blocks not taken.
+    /// Of blocks whose columns have the largest magnitudes `tops`; `largest` rises to their largest scale, or past any
+    /// for blocks not taken.
     #[inline(always)]
     fn of(h: H, tops: [H::H; 2], job: Job, largest: &mut H::H) -> Self {
         let scale = [Self::scale_of(h, tops[0], job), Self::scale_of(h, tops[1], job)];

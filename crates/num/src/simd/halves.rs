@@ -60,7 +60,8 @@ pub(crate) trait Halves: Copy + Send + Sync + 'static {
     fn shr<const N: i32>(self, v: Self::H) -> Self::H;
     /// `(v + 2^(n - 1)) >> n` of lanes from -1 up, where `power` is 2^(15 - n) in every lane.
     fn round_shr(self, v: Self::H, power: Self::H) -> Self::H;
-    /// The entry of lanes below 16, given as all low bytes and all high bytes; entry 0 must be 0. Lanes from 16 to 127 give some entry.
+    /// The entry of lanes below 16, given as all low bytes and all high bytes; entry 0 must be 0. Lanes from 16 to 127
+    /// give some entry.
     fn lookup(self, table: &[[u8; 16]; 2], v: Self::H) -> Self::H;
     /// In the lanes of each four consecutive elements, the largest of them.
     fn max_of_four<O: Order>(self, v: Self::H) -> Self::H;
@@ -90,7 +91,8 @@ pub(crate) trait Halves: Copy + Send + Sync + 'static {
     fn load_floats(self, run: &[f32; RUN], i: usize) -> [Self::V; 2];
     /// Writes a run of float32 in order, past the caches if `stream` and the address allow.
     fn store_floats(self, run: &mut [f32; RUN], stream: bool, halves: [[Self::V; 2]; 2]);
-    /// Half `i` of a run of float32, [`Dealt`], as bfloat16 rounded to odd: cut off, the last bit set if anything was lost.
+    /// Half `i` of a run of float32, [`Dealt`], as bfloat16 rounded to odd: cut off, the last bit set if anything was
+    /// lost.
     fn load_odd(self, run: &[f32; RUN], i: usize) -> Self::H;
     /// Writes a run of 16-bit codes, past the caches if `stream` and the address allow.
     fn store(self, run: &mut [[u8; 2]; RUN], stream: bool, codes: [Self::H; 2]);

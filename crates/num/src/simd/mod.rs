@@ -32,7 +32,7 @@ mod x86_floats;
 pub(crate) use floats::{FloatKernel, Floats, tile};
 pub(crate) use halves::{Dealt, Halves, InOrder, Order};
 pub(crate) use launch::{Kernel, launch, launch_floats};
-pub(crate) use prefetch::{finish_stream, prefetch, prefetch_at};
+pub(crate) use prefetch::{finish_stream, prefetch};
 pub(crate) use vector::{RUN, Simd};
 
 /// An instruction set to run on.

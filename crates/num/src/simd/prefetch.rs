@@ -2,20 +2,13 @@
 
 #![allow(unsafe_code)] // prefetch and fence intrinsics
 
-/// Asks for the lines that hold what lies `AHEAD` bytes after this run.
+/// Asks for the lines that hold what lies `ahead` bytes after this run.
 ///
 /// The processor's own prefetcher stops at page borders: for a single stream a page ahead measured best. Several
 /// streams a multiple of a page apart share their places in the first cache and have to stay closer.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
-pub(crate) fn prefetch<T, const AHEAD: usize>(run: &T) {
-    prefetch_at(run, AHEAD);
-}
-
-/// As [`prefetch`], for a distance that is not known in advance.
-#[cfg(target_arch = "x86_64")]
-#[inline(always)]
-pub(crate) fn prefetch_at<T>(run: &T, ahead: usize) {
+pub(crate) fn prefetch<T>(run: &T, ahead: usize) {
     use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
     let ahead = std::ptr::from_ref(run).cast::<i8>().wrapping_add(ahead);
     for line in (0..size_of::<T>()).step_by(64) {
@@ -27,12 +20,7 @@ pub(crate) fn prefetch_at<T>(run: &T, ahead: usize) {
 /// Nothing to ask for on this target.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
-pub(crate) fn prefetch<T, const AHEAD: usize>(_run: &T) {}
-
-/// Nothing to ask for on this target.
-#[cfg(not(target_arch = "x86_64"))]
-#[inline(always)]
-pub(crate) fn prefetch_at<T>(_run: &T, _ahead: usize) {}
+pub(crate) fn prefetch<T>(_run: &T, _ahead: usize) {}
 
 /// Orders streamed stores before whatever makes their memory known to another thread.
 #[inline(always)]
