@@ -131,15 +131,12 @@ fn is_blank(bytes: &[u8]) -> bool {
 ///
 /// [`FileError::Unwritable`].
 pub fn write(path: &Path, bytes: &[u8]) -> Result<(), FileError> {
-    place(path, bytes).map_err(|error| FileError::Unwritable { name: path.display().to_string(), error })
+    place(path, bytes).map_err(|error| unwritable(path, error))
 }
 
 fn place(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let target = real(path);
-    if let Ok(meta) = fs::metadata(&target)
-        && !meta.is_file()
-        && !meta.is_dir()
-    {
+    if is_special(&target) {
         return fs::OpenOptions::new().write(true).open(&target)?.write_all(bytes);
     }
     let mut file = beside(&target)?;
@@ -180,6 +177,11 @@ pub fn is_stdout(path: &Path) -> bool {
     ["-", "/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"].iter().any(|name| path == Path::new(name))
 }
 
+/// Whether a path names a device or a pipe, which is written to as it is.
+pub fn is_special(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
+}
+
 /// Fails if a file could not be written, before there is anything to write.
 ///
 /// # Errors
@@ -187,13 +189,35 @@ pub fn is_stdout(path: &Path) -> bool {
 /// [`FileError::Unwritable`].
 pub fn check_writable(path: &Path) -> Result<(), FileError> {
     let target = real(path);
-    let special = fs::metadata(&target).is_ok_and(|meta| !meta.is_file() && !meta.is_dir());
-    if is_stdout(path) || special {
+    if is_stdout(path) || is_special(&target) {
         return Ok(());
     }
-    beside(&target)
-        .map(drop)
-        .map_err(|error| FileError::Unwritable { name: path.display().to_string(), error })
+    beside(&target).map(drop).map_err(|error| unwritable(path, error))
+}
+
+/// Fails if no file could have the name at the end of a path.
+///
+/// # Errors
+///
+/// [`FileError::Unwritable`].
+pub fn check_name(path: &Path) -> Result<(), FileError> {
+    short(path).map_err(|error| unwritable(path, error))
+}
+
+fn short(path: &Path) -> io::Result<()> {
+    /// Bytes of a name that every common file system takes.
+    const LONGEST: usize = 255;
+    match path.file_name().map(std::ffi::OsStr::len) {
+        Some(len) if len > LONGEST => {
+            let why = format!("its name has {len} bytes, more than {LONGEST}");
+            Err(io::Error::new(io::ErrorKind::InvalidFilename, why))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn unwritable(path: &Path, error: io::Error) -> FileError {
+    FileError::Unwritable { name: path.display().to_string(), error }
 }
 
 /// Temporary files in being, for [`discard_unfinished`].
@@ -242,12 +266,7 @@ fn beside(target: &Path) -> io::Result<Temporary> {
     if target.is_dir() {
         return Err(io::Error::other("it is a folder"));
     }
-    /// Bytes of a name that every common file system takes.
-    const LONGEST: usize = 255;
-    if let Some(len) = target.file_name().map(std::ffi::OsStr::len).filter(|len| *len > LONGEST) {
-        let why = format!("its name has {len} bytes, more than {LONGEST}");
-        return Err(io::Error::new(io::ErrorKind::InvalidFilename, why));
-    }
+    short(target)?;
     let folder = folder(target);
     if !folder.is_dir() {
         return Err(io::Error::new(
@@ -286,11 +305,10 @@ impl Draft {
     pub fn begin(path: &Path) -> Result<Draft, FileError> {
         let name = path.display().to_string();
         let target = real(path);
-        let file = match fs::metadata(&target) {
-            Ok(meta) if !meta.is_file() && !meta.is_dir() => {
-                Err(io::Error::other("it is a device or a pipe, and this result is written in parts"))
-            }
-            _ => beside(&target),
+        let file = if is_special(&target) {
+            Err(io::Error::other("it is a device or a pipe, and this result is written in parts"))
+        } else {
+            beside(&target)
         };
         match file {
             Ok(file) => Ok(Draft { file, target, name }),
@@ -355,6 +373,8 @@ mod tests {
         assert!(check_writable(&dir.path().join("n".repeat(256))).is_err());
         assert!(check_writable(dir.path()).is_err());
         check_writable(Path::new("-")).unwrap();
+        assert!(check_name(&Path::new("no/such").join("n".repeat(256))).is_err());
+        check_name(&Path::new("no/such").join("n".repeat(255))).unwrap();
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 0);
     }
 

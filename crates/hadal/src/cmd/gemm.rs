@@ -268,8 +268,7 @@ enum Sink<'a> {
 impl<'a> Sink<'a> {
     fn begin(path: Option<&'a Path>, shape: [usize; 2]) -> Result<Sink<'a>, Failure> {
         let Some(path) = path else { return Ok(Sink::Nowhere) };
-        let special = std::fs::metadata(path).is_ok_and(|m| !m.is_file() && !m.is_dir());
-        if hadal::files::is_stdout(path) || special {
+        if hadal::files::is_stdout(path) || hadal::files::is_special(path) {
             let bytes = shape.iter().fold(4usize, |n, d| n.saturating_mul(*d));
             if bytes as u64 > hadal::files::MAX_INPUT {
                 return Err(Failure::usage(

@@ -166,7 +166,7 @@ pub(super) fn as_json(args: &GemmArgs, done: &Done) -> Value {
         "error": (a.compared > 0).then(|| json!({
             "compared": a.compared, "outputs": a.outputs,
             // JSON has no infinities; without an error there is no ratio.
-            "snr_db": a.snr_db.is_finite().then_some(a.snr_db),
+            "snr_db": number(a.snr_db),
             "exact": a.is_exact(),
             "max_relative": number(a.max_relative), "rms_relative": number(a.rms_relative),
             "norm_relative": number(a.norm_relative), "max_ulp": number(a.max_ulp),

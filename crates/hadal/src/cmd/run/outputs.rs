@@ -109,9 +109,8 @@ pub(super) fn check_names(module: &Module, args: &RunArgs, dir: &Path, term: Ter
         }
         return paths.iter().try_for_each(|path| Ok(files::check_writable(path)?));
     }
-    // The folder is made after the run; whether a name is too long can be told elsewhere.
-    let anywhere = std::env::temp_dir();
-    names.iter().try_for_each(|name| Ok(files::check_writable(&anywhere.join(name))?))
+    // The folder is made after the run.
+    paths.iter().try_for_each(|path| Ok(files::check_name(path)?))
 }
 
 fn declared(module: &Module) -> Vec<(usize, String)> {
