@@ -64,27 +64,28 @@ half = wide.astype(ml_dtypes.bfloat16)
 narrow = {"float8_e4m3fn": ml_dtypes.float8_e4m3fn, "float8_e5m2": ml_dtypes.float8_e5m2}
 
 
-def numpy_rows(source, dtype, emax):
-    """Blocks of 32 in a row as numpy and ml_dtypes have it: scale by the largest exponent, clamp, cast."""
-    blocks = source.astype(np.float32).reshape(-1, 32)
-    _, exponent = np.frexp(np.abs(blocks).max(axis=1, keepdims=True))
+def numpy_blocks(blocks, axes, dtype, emax):
+    """Codes and scales of blocks that lie along `axes`: scale by the largest exponent, clamp, cast."""
+    _, exponent = np.frexp(np.abs(blocks).max(axis=axes, keepdims=True))
     scale = np.clip(exponent - 1 - emax + 127, 0, 254)
     limit = float(ml_dtypes.finfo(dtype).max)
-    codes = np.clip(np.ldexp(blocks, 127 - scale), -limit, limit).astype(dtype)
-    return codes, scale.astype(np.uint8)
+    return np.clip(np.ldexp(blocks, 127 - scale), -limit, limit).astype(dtype), scale.astype(np.uint8)
+
+
+def numpy_rows(source, dtype, emax):
+    """Blocks of 32 in a row as numpy and ml_dtypes have it."""
+    return numpy_blocks(source.astype(np.float32).reshape(-1, 32), 1, dtype, emax)
 
 
 def numpy_containers(source, dtype, emax):
-    """Blocks of 8 x 4 to containers and scales: the bytes that hadal writes under the rule `ocp`."""
+    """Blocks of 8 x 4 to containers and scales: but for blocks of zeros the bytes of hadal's rule `ocp`."""
     rows, cols = source.shape
     blocks = source.astype(np.float32).reshape(rows // 8, 8, cols // 4, 4)
-    _, exponent = np.frexp(np.abs(blocks).max(axis=(1, 3), keepdims=True))
-    scale = np.clip(exponent - 1 - emax + 127, 0, 254)
-    limit = float(ml_dtypes.finfo(dtype).max)
-    codes = np.clip(np.ldexp(blocks, 127 - scale), -limit, limit).astype(dtype).view(np.uint8).reshape(rows, cols)
+    codes, scale = numpy_blocks(blocks, (1, 3), dtype, emax)
+    codes, container = codes.view(np.uint8).reshape(rows, cols), np.uint32
     if dtype == ml_dtypes.float4_e2m1fn:
-        codes = codes[:, ::2] | codes[:, 1::2] << 4
-    return codes.view(np.uint16 if dtype == ml_dtypes.float4_e2m1fn else np.uint32), scale[:, 0, :, 0].astype(np.uint8)
+        codes, container = codes[:, ::2] | codes[:, 1::2] << 4, np.uint16
+    return codes.view(container), scale[:, 0, :, 0]
 
 
 cases = []  # (what, hadal's operation, library, work)
